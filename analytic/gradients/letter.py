@@ -1,0 +1,695 @@
+"""Loss, gradient and gradient descent of the letter model (occurrence, OR, AND, any language of letters).
+
+A word with n_j copies of letter j is scored by H heads of softmax attention over its positions,
+
+    a^h_j = n_j e^{alpha^h_j} / sum_i n_i e^{alpha^h_i},   o^h = sum_j a^h_j beta^h_j,   f = sum_h o^h - 1,
+
+and the loss is the mean over words of (f - y)^2, without a factor 1/2. `letter_twin` says the same in numpy.
+
+How it is computed
+------------------
+With e = exp(alpha - max alpha), each head needs two products with the counts X and two with their transpose:
+
+    Z = X e,  S = X (e beta),  o = S / Z,        c = (f - y) / Z,  G = X^T c,  K = X^T (c o),
+    d loss / d beta = (2/N) e G,                 d loss / d alpha = (2/N) e (beta G - K).
+
+That is 4 N d multiply-adds a head and step. Words are cut into blocks of ROWS, which stay in the nearest cache from
+the first pair of products to the second; inside a block the counts lie letter after letter, so that SIMD lanes are
+words and nothing is ever summed across lanes before the end of the step:
+
+    codes:   block 0                                            block 1 ...
+             letter 0          letter 1          ... letter d'-1
+             word 0..ROWS-1    word 0..ROWS-1                       d' = d rounded up to a multiple of JAM
+    sums:    Z of word 0..ROWS-1, S of word 0..ROWS-1              (then c and c o in their place)
+    totals:  letter 0: G in LANES partial sums, K in LANES partial sums, letter 1: ...
+
+A count is stored in one byte, as a float with 3 exponent and 5 mantissa bits: shifted left by 47, the byte *is* the
+float64 n 2^-1022, exactly, for every n <= 63. One shift thus replaces the conversion from integers, which would
+take longer than the multiply-adds. Larger counts take 32 bits, the upper half of the float64 n (n < 2^21). The power
+of two is made up for exactly: half of it in e and e beta, half in G and K.
+
+Words with few of the letters are kept as lists of (letter, count) instead, and treated one by one. So is everything
+while some scores lie so far apart that exp(alpha - max alpha) could underflow in a word without the best letter:
+then each word subtracts the largest score among its own letters. The choice depends on the current state only.
+"""
+
+import math
+from collections import namedtuple
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InputError, rate, real, whole
+from ..jit import jit
+
+ROWS = 128  # words in a block
+LANES = 16  # partial sums of one total; LLVM vectorises no loop of fewer than 16 rounds behind an alias check
+JAM = 5  # letters treated together: Z and S, or G and K, are loaded and stored once for all of them
+
+BYTE_SHIFT, BYTE_SCALE, BYTE_LIMIT = 47, 2.0**511, 63
+WIDE_SHIFT, WIDE_SCALE, WIDE_LIMIT = 32, 1.0, 2**21 - 1
+SPARSE_DENSITY = 0.07  # below this share of nonzero counts, lists of letters are faster
+
+FAR_SCORES = 200.0  # e^200 / 2^-511 and the products of the next line stay far from overflow
+FAR_WEIGHTS = 1e30
+
+CHUNK_COUNTS = 1 << 18  # counts tallied at a time while words are made
+LONG_WORD = 40  # a word longer than this many letters per letter of the alphabet is drawn by binomials
+
+Layout = namedtuple("Layout", "codes shift scale starts letters times labels n_words d")
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """An immutable set of words: counts of the letters, and labels.
+
+    Make one with `Words.from_counts` or `sample_words`.
+
+    Attributes
+    ----------
+    n_words, d : int
+        number of words and of letters
+    labels : (n_words,) int8, read-only
+        +1 or -1
+    path : str
+        ``"packed"`` (a byte a count), ``"plain"`` (four bytes: some count is above 63) or ``"sparse"``
+        (lists of letters: fewer than 7% of the counts are positive)
+    nbytes : int
+        memory held
+
+    Examples
+    --------
+    >>> words = Words.from_counts([[2, 0, 1], [0, 1, 0]], [1, -1])
+    >>> words.n_words, words.d, words.path
+    (2, 3, 'packed')
+    >>> words.counts()
+    array([[2, 0, 1],
+           [0, 1, 0]], dtype=int32)
+    """
+
+    _layout: Layout
+
+    @classmethod
+    def from_counts(cls, counts, labels):
+        """Words with the given letter counts.
+
+        Parameters
+        ----------
+        counts : (n_words, d) integers >= 0
+            every word has at least one letter
+        labels : (n_words,) of +1 and -1
+
+        Raises
+        ------
+        InputError
+            counts are not such a matrix or exceed 2^21 - 1, or labels do not match
+        """
+        counts, labels = _checked_counts(counts), np.asarray(labels)
+        if labels.shape != counts.shape[:1] or not np.isin(labels, (-1, 1)).all():
+            raise InputError(f"labels must be {len(counts)} values +1 or -1, one a word, not {_brief(labels)}")
+        n_words, d = counts.shape
+        builder = _Builder(n_words, d, np.count_nonzero(counts) / counts.size)
+        for first, last in builder.chunks():
+            tally = _blank_tally(last - first, d)
+            _tally_counts(counts[first:last], tally)
+            builder.add(tally, labels[first:last])
+        return cls(builder.layout())
+
+    @property
+    def n_words(self):
+        return self._layout.n_words
+
+    @property
+    def d(self):
+        return self._layout.d
+
+    @property
+    def labels(self):
+        labels = self._layout.labels[: self.n_words]
+        labels.flags.writeable = False
+        return labels
+
+    @property
+    def path(self):
+        if len(self._layout.starts):
+            return "sparse"
+        return "packed" if self._layout.codes.dtype == np.uint8 else "plain"
+
+    @property
+    def nbytes(self):
+        return sum(part.nbytes for part in self._layout if isinstance(part, np.ndarray))
+
+    def counts(self):
+        """The counts as an (n_words, d) int32 matrix."""
+        counts = np.zeros((self.n_words, self.d), dtype=np.int32)
+        _unpack(self._layout, counts)
+        return counts
+
+
+def sample_words(rng_letters, lengths, d, language):
+    """Words of the given lengths whose letters are independent and uniform on the alphabet.
+
+    Parameters
+    ----------
+    rng_letters : numpy.random.Generator
+        the same state gives the same words
+    lengths : (n_words,) integers >= 1
+        letters in each word
+    d : int
+        letters in the alphabet
+    language : analytic.languages.Language
+        labels each word by the letters that occur in it
+
+    Raises
+    ------
+    InputError
+        lengths are not positive integers, or the language names a letter beyond d
+
+    Examples
+    --------
+    >>> from analytic.languages import any_of
+    >>> words = sample_words(np.random.default_rng(0), [3, 1, 4], 5, any_of(1))
+    >>> words.counts().sum(axis=1)
+    array([3, 1, 4])
+    """
+    lengths = np.asarray(lengths)
+    if lengths.ndim != 1 or not lengths.size or lengths.dtype.kind not in "iu" or lengths.min() < 1:
+        raise InputError(f"lengths must be a list of whole numbers of at least 1, not {_brief(lengths)}")
+    language.check_alphabet(whole("d", d, low=2))
+    lengths = lengths.astype(np.int64)
+    targets = np.array(language.letters)
+    builder = _Builder(len(lengths), d, 1.0 - np.mean((1.0 - 1.0 / d) ** lengths))
+    for first, last in builder.chunks():
+        tally = _blank_tally(last - first, d)
+        _tally_draws(rng_letters, lengths[first:last], d, tally)
+        present = tally[:, targets].transpose(0, 2, 1).reshape(-1, len(targets))[: last - first] > 0
+        builder.add(tally, language.labels(present))
+    return Words(builder.layout())
+
+
+def _tally_draws(rng, lengths, d, tally):
+    """Add to ``tally`` the letters of words of these lengths, drawn uniformly."""
+    long = lengths > LONG_WORD * d
+    short_lengths = np.where(long, 0, lengths)
+    letters = rng.integers(0, d, size=short_lengths.sum(), dtype=np.min_scalar_type(d - 1))
+    _tally_letters(letters, short_lengths, tally)
+    if long.any():  # letter j takes a Binomial(rest, 1/(d - j)) of the rest
+        rows = np.flatnonzero(long)
+        rest = lengths[rows]
+        for letter in range(d):
+            taken = rng.binomial(rest, 1.0 / (d - letter))
+            tally[rows // ROWS, letter, rows % ROWS] = taken
+            rest = rest - taken
+
+
+class _Builder:
+    """Packs tallies, chunk by chunk, into the layout that suits the density and the largest count."""
+
+    def __init__(self, n_words, d, density):
+        self.n_words, self.d, self.sparse = n_words, d, density < SPARSE_DENSITY
+        self.blocks = -(-n_words // ROWS)
+        self.labels = np.zeros(self.blocks * ROWS, dtype=np.int8)  # 0 marks rows that are no words
+        self.codes = _aligned(0 if self.sparse else self.blocks * _padded(d) * ROWS, np.uint8)
+        self.lists = []
+        self.done = 0
+
+    def chunks(self):
+        """The (first, last) words of each chunk: whole blocks, as many as the tally may hold."""
+        step = max(1, CHUNK_COUNTS // (_padded(self.d) * ROWS)) * ROWS
+        return ((first, min(first + step, self.n_words)) for first in range(0, self.n_words, step))
+
+    def add(self, tally, labels):
+        n_words = len(labels)
+        largest = int(tally.max())
+        if largest > WIDE_LIMIT:
+            raise InputError(f"counts must be at most {WIDE_LIMIT}, not {largest}")
+        self.labels[self.done : self.done + n_words] = labels
+        if self.sparse:
+            self.lists.append(_lists(tally, n_words))
+        else:
+            if largest > BYTE_LIMIT and self.codes.dtype == np.uint8:
+                narrow, self.codes = self.codes, _aligned(self.codes.size, np.uint32)
+                _widen(narrow, self.codes)
+            _fill_last_block(tally, n_words)
+            first = self.done * _padded(self.d)
+            _encode(tally.reshape(-1), self.codes[first : first + tally.size], *self.coding())
+        self.done += n_words
+
+    def coding(self):
+        narrow = self.codes.dtype == np.uint8
+        return (np.uint64(BYTE_SHIFT), BYTE_SCALE) if narrow else (np.uint64(WIDE_SHIFT), WIDE_SCALE)
+
+    def layout(self):
+        starts, letters, times = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+        if self.sparse:
+            sizes, letters, times = (np.concatenate(parts) for parts in zip(*self.lists, strict=True))
+            starts = np.concatenate([[0], np.cumsum(sizes)])
+        shift, scale = self.coding()
+        return Layout(self.codes, shift, scale, starts, letters, times, self.labels, self.n_words, self.d)
+
+
+def _padded(d):
+    return -(-d // JAM) * JAM
+
+
+def _blank_tally(n_words, d):
+    return np.zeros((-(-n_words // ROWS), _padded(d), ROWS), dtype=np.int32)
+
+
+def _fill_last_block(tally, n_words):
+    """Rows beyond the last word hold one letter 0, so that no Z is 0; their label 0 takes them out of every sum."""
+    tally[-1, 0, (n_words - 1) % ROWS + 1 :] = 1
+
+
+def _aligned(size, dtype):
+    """A zero array that starts at a multiple of 64 bytes, the width of the widest vector load."""
+    size = int(size)
+    buffer = np.zeros(size * np.dtype(dtype).itemsize + 64, dtype=np.uint8)
+    start = -buffer.ctypes.data % 64
+    return buffer[start : start + size * np.dtype(dtype).itemsize].view(dtype)
+
+
+def _checked_counts(counts):
+    counts = np.asarray(counts)
+    if counts.ndim != 2 or counts.shape[0] < 1 or counts.shape[1] < 2 or counts.dtype.kind not in "iu":
+        raise InputError(
+            f"counts must be integers of shape (words, letters), at least 1 word and 2 letters, not {_brief(counts)}"
+        )
+    if counts.min() < 0:
+        raise InputError(f"counts must be at least 0, not {counts.min()}")
+    if counts.max() > WIDE_LIMIT:
+        raise InputError(f"counts must be at most {WIDE_LIMIT}, not {counts.max()}")
+    empty = np.flatnonzero(~counts.any(axis=1))
+    if len(empty):
+        raise InputError(f"counts must give every word at least one letter, but word {empty[0]} has none")
+    return counts
+
+
+def _brief(array):
+    return f"{array.dtype} of shape {array.shape}" if array.size > 4 else f"{array.tolist()!r}"
+
+
+@jit
+def _tally_counts(counts, tally):
+    for word in range(counts.shape[0]):
+        for letter in range(counts.shape[1]):
+            tally[word // ROWS, letter, word % ROWS] = counts[word, letter]
+
+
+@jit
+def _tally_letters(letters, lengths, tally):
+    at = 0
+    for word in range(lengths.size):
+        block, row = tally[word // ROWS], word % ROWS
+        for position in range(at, at + lengths[word]):
+            block[letters[position], row] += 1
+        at += lengths[word]
+
+
+@jit
+def _encode(tally, codes, shift, scale):
+    unit = 1.0 / scale / scale
+    for i in range(tally.size):
+        codes[i] = np.float64(tally[i] * unit).view(np.uint64) >> shift
+
+
+@jit
+def _widen(narrow, wide):
+    for i in range(narrow.size):
+        count = _value(narrow[i], np.uint64(BYTE_SHIFT)) * BYTE_SCALE * BYTE_SCALE
+        wide[i] = np.float64(count).view(np.uint64) >> np.uint64(WIDE_SHIFT)
+
+
+@jit
+def _lists(tally, n_words):
+    """Number of distinct letters of each word, the letters, and how often each occurs."""
+    size = np.count_nonzero(tally)
+    sizes, letters, times = np.zeros(n_words, np.int64), np.empty(size, np.int32), np.empty(size, np.int32)
+    at = 0
+    for word in range(n_words):
+        for letter in range(tally.shape[1]):
+            count = tally[word // ROWS, letter, word % ROWS]
+            if count > 0:
+                letters[at], times[at] = letter, count
+                at += 1
+                sizes[word] += 1
+    return sizes, letters, times
+
+
+# ---- kernels ---------------------------------------------------------------------------------------------------------
+
+
+@jit
+def _value(code, shift):
+    """The float64 that a code stands for: its count, times 2^-1022 if it is a byte."""
+    return np.uint64(np.uint64(code) << shift).view(np.float64)
+
+
+@jit(fastmath={"contract"})
+def _sum_letters(block, shift, e, s, sums):
+    """Z = sum_j n_j e_j and S = sum_j n_j s_j of each word of a block."""
+    sums[:] = 0.0
+    for j in range(0, e.size, JAM):
+        n = block[j * ROWS : (j + JAM) * ROWS]
+        e0, e1, e2, e3, e4 = e[j], e[j + 1], e[j + 2], e[j + 3], e[j + 4]
+        s0, s1, s2, s3, s4 = s[j], s[j + 1], s[j + 2], s[j + 3], s[j + 4]
+        for r in range(ROWS):
+            n0 = _value(n[r], shift)
+            n1 = _value(n[ROWS + r], shift)
+            n2 = _value(n[2 * ROWS + r], shift)
+            n3 = _value(n[3 * ROWS + r], shift)
+            n4 = _value(n[4 * ROWS + r], shift)
+            sums[r] = sums[r] + n0 * e0 + n1 * e1 + n2 * e2 + n3 * e3 + n4 * e4
+            sums[ROWS + r] = sums[ROWS + r] + n0 * s0 + n1 * s1 + n2 * s2 + n3 * s3 + n4 * s4
+
+
+@jit(fastmath={"contract"})
+def _sum_words(block, shift, sums, totals):
+    """Add G_j = sum_w n_j c and K_j = sum_w n_j c o over the words of a block, lane by lane."""
+    for j in range(0, totals.size // (2 * LANES), JAM):
+        n = block[j * ROWS : (j + JAM) * ROWS]
+        t = totals[2 * LANES * j : 2 * LANES * (j + JAM)]
+        for lane in range(LANES):
+            g0, k0 = t[lane], t[LANES + lane]
+            g1, k1 = t[2 * LANES + lane], t[3 * LANES + lane]
+            g2, k2 = t[4 * LANES + lane], t[5 * LANES + lane]
+            g3, k3 = t[6 * LANES + lane], t[7 * LANES + lane]
+            g4, k4 = t[8 * LANES + lane], t[9 * LANES + lane]
+            for v in range(0, ROWS, LANES):  # unrolled: the loop over lanes is the one that becomes vectors
+                r = v + lane
+                c, o = sums[r], sums[ROWS + r]
+                n0 = _value(n[r], shift)
+                n1 = _value(n[ROWS + r], shift)
+                n2 = _value(n[2 * ROWS + r], shift)
+                n3 = _value(n[3 * ROWS + r], shift)
+                n4 = _value(n[4 * ROWS + r], shift)
+                g0, k0 = g0 + n0 * c, k0 + n0 * o
+                g1, k1 = g1 + n1 * c, k1 + n1 * o
+                g2, k2 = g2 + n2 * c, k2 + n2 * o
+                g3, k3 = g3 + n3 * c, k3 + n3 * o
+                g4, k4 = g4 + n4 * c, k4 + n4 * o
+            t[lane], t[LANES + lane] = g0, k0
+            t[2 * LANES + lane], t[3 * LANES + lane] = g1, k1
+            t[4 * LANES + lane], t[5 * LANES + lane] = g2, k2
+            t[6 * LANES + lane], t[7 * LANES + lane] = g3, k3
+            t[8 * LANES + lane], t[9 * LANES + lane] = g4, k4
+
+
+@jit
+def _by_block(layout, alpha, beta, work, f, d_alpha, d_beta, backward):
+    """One pass over packed words: outputs f, loss, and with ``backward`` both gradients."""
+    heads, size = alpha.shape[0], work.e.shape[1] * ROWS
+    for h in range(heads):
+        top = alpha[h].max()
+        for j in range(layout.d):
+            work.e[h, j] = layout.scale * math.exp(alpha[h, j] - top)
+            work.s[h, j] = work.e[h, j] * beta[h, j]
+    work.totals[:] = 0.0
+    work.losses[:] = 0.0
+    for first in range(0, f.size, ROWS):
+        block = layout.codes[first // ROWS * size : (first // ROWS + 1) * size]
+        out, labels = f[first : first + ROWS], layout.labels[first : first + ROWS]
+        out[:] = -1.0
+        for h in range(heads):
+            sums = work.sums[h]
+            _sum_letters(block, layout.shift, work.e[h], work.s[h], sums)
+            for r in range(ROWS):
+                sums[r] = 1.0 / sums[r]
+                sums[ROWS + r] *= sums[r]
+                out[r] += sums[ROWS + r]
+        for r in range(ROWS):
+            residual = (out[r] - labels[r]) * abs(labels[r])
+            work.losses[r] += residual * residual
+            work.residual[r] = residual
+        if backward:
+            for h in range(heads):
+                sums = work.sums[h]
+                for r in range(ROWS):
+                    sums[r] *= work.residual[r]
+                    sums[ROWS + r] *= sums[r]
+                _sum_words(block, layout.shift, sums, work.totals[h])
+    if backward:
+        for h in range(heads):
+            for j in range(layout.d):
+                lanes = work.totals[h, 2 * LANES * j : 2 * LANES * (j + 1)]
+                share = 2.0 / layout.n_words * work.e[h, j]
+                d_beta[h, j] = share * lanes[:LANES].sum()
+                d_alpha[h, j] = share * (beta[h, j] * lanes[:LANES].sum() - lanes[LANES:].sum())
+    return work.losses.sum() / layout.n_words
+
+
+@jit
+def _by_word(layout, alpha, beta, near, work, f, d_alpha, d_beta, backward):
+    """The same for words one by one: for lists of letters, and for scores that lie far apart (not ``near``)."""
+    heads = alpha.shape[0]
+    loss = 0.0
+    d_alpha[:] = 0.0
+    d_beta[:] = 0.0
+    for h in range(heads):
+        top = alpha[h].max()
+        for j in range(layout.d):
+            work.e[h, j] = math.exp(alpha[h, j] - top)
+    for word in range(layout.n_words):
+        letters, times = _letters_of(layout, word, work.letters, work.times)
+        f[word] = -1.0
+        for h in range(heads):
+            top = -math.inf
+            for letter in letters:
+                top = max(top, alpha[h, letter])
+            total, output = 0.0, 0.0
+            for i, letter in enumerate(letters):
+                weight = times[i] * (work.e[h, letter] if near else math.exp(alpha[h, letter] - top))
+                work.shares[h, i] = weight
+                total += weight
+                output += weight * beta[h, letter]
+            work.outputs[h] = output / total
+            for i in range(letters.size):
+                work.shares[h, i] /= total
+            f[word] += work.outputs[h]
+        residual = f[word] - layout.labels[word]
+        loss += residual * residual
+        if backward:
+            for h in range(heads):
+                for i, letter in enumerate(letters):
+                    pull = 2.0 / layout.n_words * residual * work.shares[h, i]
+                    d_beta[h, letter] += pull
+                    d_alpha[h, letter] += pull * (beta[h, letter] - work.outputs[h])
+    return loss / layout.n_words
+
+
+@jit
+def _letters_of(layout, word, letters, times):
+    """The letters that occur in a word, and how often."""
+    if layout.starts.size:
+        first, last = layout.starts[word], layout.starts[word + 1]
+        return layout.letters[first:last], layout.times[first:last]
+    at = 0
+    start = word // ROWS * (layout.codes.size // (layout.labels.size // ROWS)) + word % ROWS
+    for letter in range(layout.d):
+        code = layout.codes[start + letter * ROWS]
+        if code:
+            letters[at] = letter
+            times[at] = int(_value(code, layout.shift) * layout.scale * layout.scale)
+            at += 1
+    return letters[:at], times[:at]
+
+
+@jit
+def _unpack(layout, counts):
+    letters, times = np.empty(layout.d, np.int32), np.empty(layout.d, np.int32)
+    for word in range(layout.n_words):
+        present, often = _letters_of(layout, word, letters, times)
+        for i, letter in enumerate(present):
+            counts[word, letter] = often[i]
+
+
+@jit
+def _pass(layout, alpha, beta, work, f, d_alpha, d_beta, backward):
+    """Outputs f, loss and gradients at one state, by the path that suits it."""
+    near = True
+    for h in range(alpha.shape[0]):
+        near &= alpha[h].max() - alpha[h].min() <= FAR_SCORES
+        near &= max(beta[h].max(), -beta[h].min()) <= FAR_WEIGHTS
+    if near and not layout.starts.size:
+        return _by_block(layout, alpha, beta, work, f, d_alpha, d_beta, backward)
+    return _by_word(layout, alpha, beta, near, work, f, d_alpha, d_beta, backward)
+
+
+@jit
+def _descend(layout, alpha, beta, work, f, d_alpha, d_beta, rate_a, rate_o, loss, loss_limit):
+    """Fill loss[t], alpha[t], beta[t] from alpha[0], beta[0] on; returns how many states were reached."""
+    last = loss.size - 1
+    for t in range(loss.size):
+        loss[t] = _pass(layout, alpha[t], beta[t], work, f, d_alpha, d_beta, t < last)
+        if not (loss[t] < math.inf and loss[t] <= loss_limit):
+            return t + 1
+        if t < last:
+            alpha[t + 1] = alpha[t] - rate_a * d_alpha
+            beta[t + 1] = beta[t] - rate_o * d_beta
+    return loss.size
+
+
+# ---- what others call ------------------------------------------------------------------------------------------------
+
+Work = namedtuple("Work", "e s sums totals losses residual letters times shares outputs")
+Path = namedtuple("Path", "loss alpha beta")
+
+
+def _work(layout, heads):
+    """Scratch arrays of the kernels."""
+
+    def floats(*shape):
+        return _aligned(math.prod(shape), np.float64).reshape(shape)
+
+    width, d = _padded(layout.d), layout.d
+    return Work(
+        e=floats(heads, width),
+        s=floats(heads, width),
+        sums=floats(heads, 2 * ROWS),
+        totals=floats(heads, 2 * LANES * width),
+        losses=floats(ROWS),
+        residual=floats(ROWS),
+        letters=np.empty(d, dtype=np.int32),
+        times=np.empty(d, dtype=np.int32),
+        shares=floats(heads, d),
+        outputs=floats(heads),
+    )
+
+
+def _parameters(words, alpha, beta):
+    """``alpha`` and ``beta`` as (H, d) float64 arrays of their own."""
+    if not isinstance(words, Words):
+        raise InputError(f"words must be made by Words.from_counts or sample_words, not {type(words).__name__}")
+    arrays = []
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu" or array.ndim not in (1, 2) or array.shape[-1] != words.d or not array.size:
+            shape = f"({words.d},) or (H, {words.d})"
+            raise InputError(f"{name} must hold real numbers in the shape {shape}, not {_brief(array)}")
+        if not np.isfinite(array).all():
+            raise InputError(f"{name} must be finite, but {np.argwhere(~np.isfinite(array))[0].tolist()} is not")
+        arrays.append(np.array(array, dtype=np.float64, order="C"))
+    if arrays[0].shape != arrays[1].shape:
+        raise InputError(f"beta must have the shape of alpha, {arrays[0].shape}, not {arrays[1].shape}")
+    return [array.reshape(-1, words.d) for array in arrays]
+
+
+def _evaluate(words, alpha, beta, backward):
+    alpha, beta = _parameters(words, alpha, beta)
+    layout, f = words._layout, np.empty(len(words._layout.labels))
+    d_alpha, d_beta = np.empty_like(alpha), np.empty_like(beta)
+    loss = _pass(layout, alpha, beta, _work(layout, len(alpha)), f, d_alpha, d_beta, backward)
+    return f[: words.n_words], loss, d_alpha, d_beta
+
+
+def scores(words, alpha, beta):
+    """The model's output f of every word; the prediction is its sign.
+
+    f = sum_h sum_j a^h_j beta^h_j - 1, a^h_j = n_j e^{alpha^h_j} / sum_i n_i e^{alpha^h_i}.
+
+    Parameters
+    ----------
+    words : Words
+    alpha, beta : (d,) for one head, or (H, d)
+
+    Returns
+    -------
+    f : (n_words,) float64
+
+    Raises
+    ------
+    InputError
+        shapes do not match the words, or a parameter is not finite
+
+    Examples
+    --------
+    >>> words = Words.from_counts([[1, 1], [0, 1]], [1, -1])
+    >>> scores(words, [0.0, 0.0], [2.0, 0.0])
+    array([ 0., -1.])
+    """
+    return _evaluate(words, alpha, beta, False)[0]
+
+
+def evaluate(words, alpha, beta):
+    """Loss, mean (f - y)^2, and accuracy, the share of words with y f > 0 (f = 0 is wrong).
+
+    Parameters and errors are those of `scores`.
+
+    Examples
+    --------
+    >>> words = Words.from_counts([[1, 1], [0, 1]], [1, -1])
+    >>> evaluate(words, [0.0, 0.0], [2.0, 0.0])
+    (0.5, 0.5)
+    """
+    f, loss, _, _ = _evaluate(words, alpha, beta, False)
+    return loss, float(np.mean(words.labels * f > 0))
+
+
+def loss_and_gradient(words, alpha, beta):
+    """Loss and its gradients by ``alpha`` and ``beta``.
+
+    loss = mean (f - y)^2; with r = f - y and head outputs o^h = sum_j a^h_j beta^h_j,
+
+        d loss / d beta^h_j = (2/N) sum_w r a^h_j,   d loss / d alpha^h_j = (2/N) sum_w r a^h_j (beta^h_j - o^h).
+
+    Parameters and errors are those of `scores`; the gradients have the shape of ``alpha``.
+
+    Examples
+    --------
+    >>> words = Words.from_counts([[1, 1], [0, 1]], [1, -1])
+    >>> loss, d_alpha, d_beta = loss_and_gradient(words, [0.0, 0.0], [2.0, 0.0])
+    >>> loss, d_alpha, d_beta
+    (0.5, array([-0.5,  0.5]), array([-0.5, -0.5]))
+    """
+    _, loss, d_alpha, d_beta = _evaluate(words, alpha, beta, True)
+    return loss, d_alpha.reshape(np.shape(alpha)), d_beta.reshape(np.shape(beta))
+
+
+def descend(words, alpha, beta, rate_a, rate_o, steps, loss_limit=math.inf):
+    """Full-batch gradient descent on both layers at once.
+
+    alpha <- alpha - rate_a d loss / d alpha,   beta <- beta - rate_o d loss / d beta, both from the same gradient.
+
+    Parameters
+    ----------
+    words : Words
+    alpha, beta : (d,) for one head, or (H, d)
+        the state to start from
+    rate_a, rate_o : float
+        step sizes; they multiply the gradient of the mean loss, and 0 freezes the layer
+    steps : int
+        number of updates
+    loss_limit : float
+        stop at the first loss that exceeds it or is not finite
+
+    Returns
+    -------
+    Path
+        ``loss[t]``, ``alpha[t]``, ``beta[t]`` after t updates, t = 0..steps, or up to the state that stopped the run.
+        A run cut into several calls has the same bits.
+
+    Raises
+    ------
+    InputError
+        as in `scores`, or a rate is negative or not finite, or steps is not a whole number of at least 0
+
+    Examples
+    --------
+    >>> words = Words.from_counts([[1, 1], [0, 1]], [1, -1])
+    >>> path = descend(words, [0.0, 0.0], [0.0, 0.0], rate_a=0.0, rate_o=0.5, steps=2)
+    >>> path.loss.tolist()
+    [2.0, 1.25, 0.9765625]
+    """
+    shape = np.shape(alpha)
+    alpha, beta = _parameters(words, alpha, beta)
+    rate_a, rate_o, steps = rate("rate_a", rate_a), rate("rate_o", rate_o), whole("steps", steps, low=0)
+    loss_limit = math.inf if loss_limit == math.inf else real("loss_limit", loss_limit, low=0.0)
+    layout, f = words._layout, np.empty(len(words._layout.labels))
+    loss, alphas, betas = np.empty(steps + 1), np.empty((steps + 1, *alpha.shape)), np.empty((steps + 1, *alpha.shape))
+    alphas[0], betas[0] = alpha, beta
+    work, d_alpha, d_beta = _work(layout, len(alpha)), np.empty_like(alpha), np.empty_like(beta)
+    n = _descend(layout, alphas, betas, work, f, d_alpha, d_beta, rate_a, rate_o, loss, loss_limit)
+    return Path(loss[:n], alphas[:n].reshape(n, *shape), betas[:n].reshape(n, *shape))
