@@ -1,0 +1,32 @@
+"""decide the claims of the theory: symbolic proof, exact enumeration, comparison with the simulator
+
+PATTERN is a claim's id, the beginning of ids (phase1) or a shell pattern ("*.update"); without it all claims run.
+The status of a claim is the strongest evidence that held: proved (for every d, k and length law), certified,
+enumerated (exact, over all words of small instances), simulated; refuted as soon as one step fails.
+"""
+
+
+def arguments(parser):
+    parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="which claims (all)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--out", metavar="DIR", help="folder for claims.json")
+    parser.add_argument("--mutants", action="store_true", help="also plant false variants, which must be refuted")
+    parser.add_argument("--deep", action="store_true", help="also run the slow evidence")
+
+
+def run(args):
+    import json
+    from pathlib import Path
+
+    from sim.cli import FAILED, OK
+    from sim.store import atomic
+
+    from .report import prove
+
+    report = prove(args.pattern, deep=args.deep, mutants=args.mutants)
+    text = json.dumps(report.to_json(), indent=2, allow_nan=False)
+    if args.out:
+        with atomic(Path(args.out) / "claims.json") as file:
+            file.write(text.encode() + b"\n")
+    print(text if args.json else report)
+    return FAILED if report.refuted or report.survivors else OK

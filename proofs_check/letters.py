@@ -1,0 +1,165 @@
+"""The letter model from first principles, three ways: symbolic moments, exact enumeration, and whole populations.
+
+None of this uses a formula that is under test: expectations come from the generating function of the letter counts,
+exact gradients from dual numbers, populations from the list of all words.
+"""
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import sympy
+
+_m = sympy.Symbol("m", positive=True)
+
+
+# --- symbolic -------------------------------------------------------------------------------------------------------
+
+
+def share_moment(case, classes, powers, negative=False):
+    """E[prod_c p_c^powers[c]], or with ``negative`` E[1{no target letter} prod ...], for any d, k and length law.
+
+    Letters are grouped into ``classes`` {name: number of letters}; p_c is the share of class c in the word. Names
+    that start with "target" are in S. For iid uniform letters E[prod_c t_c^{n_c} | m] = B^m, B = sum_c size_c t_c / d,
+    and a factor n_c comes from t_c d/dt_c. With u_c = size_c t_c / (d B), t_c du_e/dt_c = [c = e] u_c - u_e u_c, so
+    that R(u) B^m becomes (t_c dR/dt_c + m u_c R) B^m. At the end t = 1, or t_c = 0 for the targets.
+    """
+    u = {name: sympy.Symbol(f"u_{name}") for name in classes}
+    factor = sympy.Integer(1)
+    for name in (name for name, power in powers.items() for _ in range(power)):
+        change = sum(sympy.diff(factor, u[e]) * (int(e == name) * u[e] - u[e] * u[name]) for e in classes)
+        factor = sympy.expand(change + _m * u[name] * factor)
+    sizes = {name: 0 if negative and name.startswith("target") else size for name, size in classes.items()}
+    total = sum(sizes.values())
+    factor = factor.subs({u[name]: size / total for name, size in sizes.items()})
+    order = sum(powers.values())
+    return sum(
+        coefficient * _length_moment(case.length, order - power, sympy.cancel(total / case.d))
+        for (power,), coefficient in sympy.Poly(factor, _m).terms()
+        if coefficient
+    )
+
+
+def _length_moment(law, inverse_power, z):
+    """E[z^m / m^inverse_power]."""
+    if z == 1:
+        return (1, law.mean_inverse, law.mean_inverse_square)[inverse_power]
+    return (law.pgf, law.pgf_over_m)[inverse_power](z)
+
+
+def expectation(polynomial, case, classes, shares, positive):
+    """E of a polynomial in ``shares`` {class: symbol} and in ``positive``, the indicator of y = +1."""
+    total = sympy.Integer(0)
+    for (indicator, *powers), coefficient in sympy.Poly(sympy.expand(polynomial), positive, *shares.values()).terms():
+        powers = {name: power for name, power in zip(shares, powers, strict=True) if power}
+        moment = share_moment(case, classes, powers)
+        if indicator:  # 1_+ = 1 - 1_-
+            moment -= share_moment(case, classes, powers, negative=True)
+        total += coefficient * moment
+    return total
+
+
+# --- exact ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def words_of_length(d, m):
+    """All d^m words by their letter counts: {counts: number of words}."""
+    words = itertools.product(range(d), repeat=m)
+    return Counter(tuple(word.count(letter) for letter in range(d)) for word in words)
+
+
+def constant(d, value):
+    """The weights e^alpha or beta of one head with the same value at every letter, exact."""
+    return [[Fraction(value)] * int(d)]
+
+
+def population(case):
+    """All words of an exact ``case``: a list of (probability, counts, y) with y = +1 iff one of the first k occurs."""
+    d, k = int(case.d), int(case.k)
+    return [
+        (p * Fraction(number, d**m), counts, 1 if any(counts[:k]) else -1)
+        for m, p in case.length.probabilities.items()
+        for counts, number in words_of_length(d, m).items()
+    ]
+
+
+class Dual:
+    """value + slope * epsilon with epsilon^2 = 0: carries a derivative through +, -, * and / exactly."""
+
+    def __init__(self, value, slope=Fraction(0)):
+        self.value, self.slope = value, slope
+
+    @staticmethod
+    def of(x):
+        return x if isinstance(x, Dual) else Dual(x)
+
+    def __add__(self, other):
+        other = Dual.of(other)
+        return Dual(self.value + other.value, self.slope + other.slope)
+
+    def __mul__(self, other):
+        other = Dual.of(other)
+        return Dual(self.value * other.value, self.slope * other.value + self.value * other.slope)
+
+    def __truediv__(self, other):
+        other = Dual.of(other)
+        ratio = self.value / other.value
+        return Dual(ratio, (self.slope - ratio * other.slope) / other.value)
+
+    def __sub__(self, other):
+        return self + Dual.of(other) * -1
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def exact_score(counts, weights, beta):
+    """f = sum over heads of sum_j n_j w_j beta_j / sum_j n_j w_j - 1, w = e^alpha: (heads, d) nested lists."""
+    heads = (
+        sum((n * w * b for n, w, b in zip(counts, ws, bs, strict=True) if n), 0)
+        / sum((n * w for n, w in zip(counts, ws, strict=True) if n), 0)
+        for ws, bs in zip(weights, beta, strict=True)
+    )
+    return sum(heads, 0) - 1
+
+
+def exact_loss(words, weights, beta):
+    """E[(f - y)^2] over `population` words."""
+    total = 0
+    for probability, counts, y in words:
+        residual = exact_score(counts, weights, beta) - y
+        total = residual * residual * probability + total
+    return total
+
+
+def exact_gradient(words, weights, beta):
+    """dL/dalpha and dL/dbeta by dual numbers, as (heads, d) lists: d w / d alpha = w for w = e^alpha."""
+
+    def slope(values, head, letter, step, build):
+        varied = [list(row) for row in values]
+        varied[head][letter] = Dual(values[head][letter], step)
+        return exact_loss(words, *build(varied)).slope
+
+    cells = [[(h, j) for j in range(len(row))] for h, row in enumerate(beta)]
+    d_alpha = [[slope(weights, h, j, weights[h][j], lambda w: (w, beta)) for h, j in row] for row in cells]
+    d_beta = [[slope(beta, h, j, Fraction(1), lambda b: (weights, b)) for h, j in row] for row in cells]
+    return d_alpha, d_beta
+
+
+# --- float ----------------------------------------------------------------------------------------------------------
+
+
+def whole_population(d, k, longest):
+    """Counts and labels of a data set that *is* the population for lengths uniform on 1..longest.
+
+    Every word of length m stands in it d^(longest - m) times, so each length has the same weight.
+    """
+    rows = [
+        (counts, number * d ** (longest - m))
+        for m in range(1, longest + 1)
+        for counts, number in words_of_length(d, m).items()
+    ]
+    counts = np.repeat([row for row, _ in rows], [number for _, number in rows], axis=0)
+    return counts, np.where(counts[:, :k].any(axis=1), 1, -1).astype(np.int8)

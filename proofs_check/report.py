@@ -1,0 +1,165 @@
+"""Run claims and report what came out."""
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from importlib import import_module
+
+from analytic.errors import InputError
+
+from .claims import KINDS, REFUTED, registry
+
+MODULES = ("gradients", "phase_one", "phase_two", "failures")  # in the order of the theorem
+
+
+def load():
+    """Register the claims; returns {id: claim} in the order of the theorem."""
+    for name in MODULES:
+        import_module(f"{__package__}.{name}")
+    return registry
+
+
+def select(pattern=None):
+    """Claims whose id is ``pattern``, begins with ``pattern.``, or matches it as a shell pattern (all for None).
+
+    Raises `InputError`, naming the nearest id, when there is none.
+    """
+    known = load()
+    if pattern is None:
+        return list(known.values())
+    chosen = [c for id, c in known.items() if fnmatchcase(id, pattern) or id.startswith(f"{pattern}.")]
+    if not chosen:
+        near = get_close_matches(pattern, known, n=1, cutoff=0)[0]
+        raise InputError(f"pattern {pattern!r} matches no claim; the nearest is {near!r}")
+    return chosen
+
+
+def get(id):
+    """The claim with this id.
+
+    >>> get("phase1.window").values(d=50, k=1, length="fixed:50", rate_o=20.0)["low"]
+    12.5
+    """
+    if id not in load():
+        raise InputError(f"no claim {id!r}; the nearest is {get_close_matches(id, registry, n=1, cutoff=0)[0]!r}")
+    return registry[id]
+
+
+@contextmanager
+def precision_kept():
+    """Put the global precision of mpmath (which sympy uses) and of flint back as it was."""
+    from mpmath import mp
+
+    flint = sys.modules.get("flint")
+    before, bits = mp.prec, flint.ctx.prec if flint else None
+    try:
+        yield
+    finally:
+        mp.prec = before
+        if flint:
+            flint.ctx.prec = bits
+
+
+def prove(pattern=None, deep=False, mutants=False):
+    """Decide claims.
+
+    Parameters
+    ----------
+    pattern : an id, the beginning of ids (``"phase1"``), a shell pattern, or None for all claims
+    deep : also run the slow evidence: more seeded instances
+    mutants : also run false variants of each claim, which the evidence must refute
+
+    Returns
+    -------
+    Report, with a readable repr, ``.claims`` and ``.to_json()``
+
+    Raises
+    ------
+    InputError : no claim matches
+
+    Examples
+    --------
+    >>> prove("phase1.update").claims[0].status
+    'proved'
+    """
+    with precision_kept():
+        return Report(tuple(c.run(deep, mutants) for c in select(pattern)))
+
+
+@dataclass(frozen=True)
+class Report:
+    """Results of a run, one per claim."""
+
+    claims: tuple
+
+    @property
+    def refuted(self):
+        """Ids of the claims that were refuted."""
+        return [result.id for result in self.claims if result.status == REFUTED]
+
+    @property
+    def survivors(self):
+        """(claim id, mutant) of the mutants that the evidence did not refute."""
+        return [(result.id, name) for result in self.claims for name, killed in result.mutants if not killed]
+
+    def to_json(self):
+        """Plain data: {claims: [{id, status, evidence, counterexample, seconds}]}, without NaN or Infinity."""
+        return {"claims": [_plain(result) for result in self.claims]}
+
+    def __repr__(self):
+        header = ("claim", "status", "evidence", "deviation (allowed)", "seconds")
+        rows = [header, *map(_row, self.claims)]
+        if any(result.mutants for result in self.claims):
+            kills = (f"{sum(k for _, k in r.mutants)}/{len(r.mutants)}" for r in self.claims)
+            rows = [(*row, cell) for row, cell in zip(rows, ("mutants killed", *kills), strict=True)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([*lines, *_complaints(self.claims), _tally(self.claims)])
+
+
+def _row(result):
+    held = [finding.kind for finding in result.evidence if finding.held]
+    counts = [(kind, held.count(kind)) for kind in KINDS if kind in held]
+    kinds = ", ".join(kind if count == 1 else f"{kind} {count}x" for kind, count in counts)
+    measured = [f"{f.slack:.2g} ({f.tolerance:.2g})" for f in result.evidence if f.slack is not None]
+    return result.id, result.status, kinds, "; ".join(measured), f"{result.seconds:.2f}"
+
+
+def _complaints(results):
+    """Lines for what did not hold: failed or undecided evidence, and mutants that survived."""
+    for result in results:
+        for finding in result.evidence:
+            if not finding.held:
+                yield f"  {result.id}: {finding.kind}: {finding.reason}"
+                if finding.counterexample:
+                    shown = ", ".join(f"{name} = {value}" for name, value in finding.counterexample.items())
+                    yield f"    counterexample: {shown}"
+        for name, killed in result.mutants:
+            if not killed:
+                yield f"  {result.id}: mutant survived: {name}"
+
+
+def _tally(results):
+    statuses = [result.status for result in results]
+    counts = ", ".join(f"{statuses.count(s)} {s}" for s in (*KINDS, REFUTED, "skipped") if s in statuses)
+    killed = [k for result in results for _, k in result.mutants]
+    return counts + (f"; mutants killed: {sum(killed)} of {len(killed)}" if killed else "")
+
+
+def _plain(result):
+    plain = {
+        "id": result.id,
+        "status": result.status,
+        "evidence": [
+            {"kind": f.kind, "held": f.held, "slack": f.slack, "tolerance": f.tolerance, "reason": f.reason}
+            for f in result.evidence
+        ],
+        "counterexample": result.counterexample,
+        "seconds": round(result.seconds, 3),
+    }
+    if result.mutants:
+        names = [name for name, killed in result.mutants if not killed]
+        plain["mutants"] = {"total": len(result.mutants), "killed": len(result.mutants) - len(names), "survived": names}
+    return plain
