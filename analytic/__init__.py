@@ -1,27 +1,28 @@
 """The mathematics of the letter model: closed forms, bounds, infinite data, gradients. Arrays in, arrays out.
 
-Names are loaded on first use, so that ``import analytic`` costs nothing; `__all__` lists them.
-
+Names are loaded on first use, so that ``import analytic`` costs nothing; `__all__` lists them, file by file.
 """
 
-_HOME = {
-    "InputError": "errors",
-    "Language": "languages",
-    "any_of": "languages",
-    "all_of": "languages",
-    "parse_language": "languages",
-    "LengthLaw": "lengths",
-    "Geometric": "lengths",
-    "Fixed": "lengths",
-    "Uniform": "lengths",
-    "ShiftedPoisson": "lengths",
-    "Table": "lengths",
-    "Custom": "lengths",
-    "parse_law": "lengths",
-    "balanced_geometric": "lengths",
+_NAMES = {
+    "errors": "InputError",
+    "languages": "Language any_of all_of parse_language",
+    "lengths": "LengthLaw Geometric Fixed Uniform ShiftedPoisson Table Custom parse_law balanced_geometric",
+    "moments": "ShareMoments share_moments letter_moment",
+    "shares": "ShareLaw attention_moments",
+    "one_step": "output_update output_gap attention_drive attention_update logit_gap gradient_at_zero_scores "
+    "linear_attention_gradient",
+    "bounds": "rate_o_window rate_o_turning_point balanced_rate_o attention_gap smallest_weight_gap "
+    "logit_gap_for_attention logit_gap_for_length rate_a_for_logit_gap certified_length error_probability "
+    "log_error_bound",
+    "phase_three": "OutputPhase output_phase",
+    "failures": "attention_only_bound output_only_loss output_only_weights frozen_attention_minimum "
+    "attention_first_ratio attention_first_probability attention_first_asymptote",
+    "three_phases": "theory",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = list(_HOME)
+
 
 def __getattr__(name):
     from importlib import import_module
@@ -31,6 +32,7 @@ def __getattr__(name):
     value = getattr(import_module(f"analytic.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
 
 def __dir__():
     return sorted({*globals(), *__all__})

@@ -10,7 +10,8 @@ import numpy as np
 
 from .errors import InputError
 from .moments import check_alphabet, share_moments
-from .one_step import attention_drive, output_gap, output_update
+from .one_step import logit_gap as one_step_logit_gap
+from .shares import share_law
 
 # ---------------------------------------------------------------- phase 1: rates of the output step
 
@@ -91,3 +92,77 @@ def logit_gap_for_attention(d, k, eps):
     if not np.all((eps > 0) & (eps < 1)):
         raise InputError(f"eps must lie in (0, 1), not {eps.tolist()!r}")
     return np.log((1 + (1 - eps) * (d - k)) / (k * eps))
+
+
+def rate_a_for_logit_gap(d, k, law, rate_o, logit_gap):
+    """Rate of the attention step that gives the logit gap g: g k D/(2 Delta K d). Infinite where K <= 0 < g.
+
+    With `logit_gap_for_attention` this is the threshold on eta_A for an attention gap of 1 - eps, with
+    `logit_gap_for_length` the one for a certified length (to be passed strictly).
+
+    >>> g = logit_gap_for_attention(50, 1, 0.01)
+    >>> round(float(rate_a_for_logit_gap(50, 1, None, 20.0, g)), 3)
+    244.78
+    """
+    per_unit = logit_gap_of_unit_rate(d, k, law, rate_o)
+    g = np.asarray(logit_gap, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(g <= 0, 0.0, np.where(per_unit > 0, g / np.maximum(per_unit, 0), np.inf))
+
+
+def logit_gap_of_unit_rate(d, k, law, rate_o):
+    """g / eta_A = 2 Delta K d/(k D) after O(1x) -> A(1x)."""
+    return one_step_logit_gap(d, k, law, rate_o, 1.0)
+
+
+# ---------------------------------------------------------------- every length: certified length and test error
+
+
+def certified_length(logit_gap, beta_target, beta_other):
+    """Longest M such that the symmetric model decides every word of length <= M correctly.
+
+    A word with n >= 1 targets and r others is accepted iff n e^g (beta_S - 1) > r (1 - beta_o), a word without
+    one is rejected iff beta_o < 1. So M* = ceil(e^g (beta_S - 1)/(1 - beta_o)) if beta_S > 1 > beta_o, else 0, and
+    one target with M* others is the first wrong word: no longer length is safe. In floats; whole numbers as
+    float64, inf where they overflow (`analytic.certificate` is exact at the boundary).
+
+    >>> float(certified_length(10.426536271459, 1.6, 0.783673469388))
+    93590.0
+    """
+    g, target, other = (np.asarray(v, dtype=np.float64) for v in (logit_gap, beta_target, beta_other))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where((target > 1) & (other < 1), np.ceil(np.exp(g) * (target - 1) / (1 - other)), 0.0)
+
+
+def logit_gap_for_length(length, beta_target, beta_other):
+    """Infimum of the g with `certified_length` >= length: ln((length - 1)(1 - beta_o)/(beta_S - 1)), not attained.
+
+    Infinite outside beta_S > 1 > beta_o. To err with probability at most delta it suffices that length is
+    ``law.quantile_length(delta)``: g must grow like the logarithm of the length to be covered.
+    """
+    length, target, other = (np.asarray(v, dtype=np.float64) for v in (length, beta_target, beta_other))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        threshold = np.log((length - 1) * (1 - other) / (target - 1))
+    return np.where((target > 1) & (other < 1), threshold, np.where(length < 1, -np.inf, np.inf))
+
+
+def error_probability(d, k, law, logit_gap, beta_target, beta_other):
+    """Exact P(y f <= 0) of the symmetric model; inside beta_S > 1 > beta_o it is P(0 < x <= 1/(1 + R)).
+
+    R = e^g (beta_S - 1)/(1 - beta_o). The bound P(m > M*) of `log_error_bound` is at least this. d, k and
+    law are one each; g and the weights broadcast.
+
+    >>> round(float(error_probability(50, 1, None, 0.0, 1.6, 0.5)), 12)  # without attention: too few targets
+    0.498727557196
+    """
+    m = share_moments(d, k, law)
+    negative = np.where(np.asarray(beta_other) < 1, 0.0, m.G)
+    return negative + share_law(int(m.d), int(m.k), m.law).positive_error(logit_gap, beta_target, beta_other)
+
+
+def log_error_bound(law, length):
+    """ln P(m > length) for the certified length: the test error of a model certified up to there is at most this.
+
+    -inf where no word is longer. For the geometric law length * ln(1 - p), also where the probability underflows.
+    """
+    return law.log_tail(length)
