@@ -18,6 +18,7 @@ _NAMES = {
     "failures": "attention_only_bound output_only_loss output_only_weights frozen_attention_minimum "
     "attention_first_ratio attention_first_probability attention_first_asymptote",
     "three_phases": "theory",
+    "population": "PopulationPath population_path population_gradient population_flow flow_taylor",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
