@@ -167,7 +167,7 @@ class Geometric(LengthLaw):
         return 1 / self.p
 
     def pgf_over_power(self, z, power):
-        if power != 2 or self.p == 1:
+        if power != 2 or self.p > 0.5:  # few lengths to sum, and 1 - (1-p) z would lose digits
             return super().pgf_over_power(z, power)
         z = _unit(z)  # Li2(x) = spence(1 - x)
         return self.p * special.spence((1 - z) + self.p * z) / (1 - self.p)
