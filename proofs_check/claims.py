@@ -121,6 +121,7 @@ class Result:
     evidence: tuple
     seconds: float
     mutants: tuple = ()  # (name, killed) of each
+    redundant: tuple = ()  # hypotheses whose removal changes nothing
 
     @property
     def counterexample(self):
@@ -147,6 +148,7 @@ class Claim:
     source: str
     formula: object
     evidence: list = field(default_factory=list)
+    instances: list = field(default_factory=list)
     mutants: dict = field(default_factory=dict)
 
     def __call__(self, case):
@@ -190,7 +192,23 @@ class Claim:
 
         self._add("enumerated", search(CASES))
         self._add("enumerated", search(DEEP_CASES), deep=True)
+        self.instances.append(function)
         return function
+
+    def redundant(self):
+        """Hypotheses without which the exact checks find no counterexample among seeded instances."""
+        return tuple(text for text in self.domain.hypotheses if not self._fails_without(text))
+
+    def _fails_without(self, text):
+        outside, rng = self.domain.without(text), random.Random(self.id)
+        for _ in range(CASES):
+            case = outside.sample(rng)
+            try:
+                if any(step.held is False for check in self.instances for step in check(self.formula, case)):
+                    return True
+            except ZeroDivisionError:  # the formula has no value there
+                return True
+        return False
 
     def mutant(self, name, **changes):
         """Plant a false variant: each of ``changes`` maps (case, claimed value) to a false value."""
@@ -208,14 +226,15 @@ class Claim:
         started = time.perf_counter()
         pieces = [piece for piece in self.evidence if deep or not piece.deep]
         findings = tuple(piece.run(self.formula) for piece in pieces)
-        killed = ()
+        killed, redundant = (), ()
         if mutants:
+            redundant = self.redundant()
             killed = tuple(
                 (name, any(piece.run(formula).held is False for piece in pieces))
                 for name, formula in self.mutants.items()
             )
         seconds = time.perf_counter() - started
-        return Result(self.id, self.statement, status_of(findings), findings, seconds, killed)
+        return Result(self.id, self.statement, status_of(findings), findings, seconds, killed, redundant)
 
 
 def claim(id, *, statement, latex, domain, source):

@@ -125,16 +125,28 @@ def below(text, found, bound, tolerance, case=None):
 
 
 def sampled(text, samples, claimed, case=None):
-    """The mean of independent ``samples`` agrees with ``claimed``: Student's t below its 1 - `FALSE_ALARM` quantile."""
+    """The mean of independent ``samples`` is ``claimed``, by Student's t within its 1 - `FALSE_ALARM` quantile."""
+    statistic, limit = _student(samples, claimed)
+    held = bool(abs(statistic) <= limit)
+    witness = None if held else _shown(case, np.mean(samples), claimed)
+    return Step(text, "simulated", held, float(abs(statistic)), limit, witness)
+
+
+def on_side(text, samples, case=None):
+    """The mean of independent ``samples`` is positive: Student's t above its quantile; undecided when too small."""
+    statistic, limit = _student(samples, 0.0)
+    held = True if statistic > limit else False if statistic < -limit else None
+    witness = _shown(case, np.mean(samples), "> 0") if held is False else None
+    return Step(text, "simulated", held, counterexample=witness)
+
+
+def _student(samples, mean):
+    """Student's t of ``samples`` against ``mean``, and its two-sided 1 - `FALSE_ALARM` quantile."""
     from scipy.special import stdtrit
 
     samples = np.asarray(samples, dtype=float)
     error = samples.std(ddof=1) / np.sqrt(samples.size)
-    deviation = abs(samples.mean() - claimed) / error
-    limit = float(stdtrit(samples.size - 1, 1 - FALSE_ALARM / 2))
-    held = bool(deviation <= limit)
-    witness = None if held else _shown(case, samples.mean(), claimed) | {"standard_error": repr(float(error))}
-    return Step(text, "simulated", held, float(deviation), limit, witness)
+    return (samples.mean() - mean) / error, float(stdtrit(samples.size - 1, 1 - FALSE_ALARM / 2))
 
 
 def _shown(case, found, claimed):

@@ -16,6 +16,7 @@ from analytic.lengths import LengthLaw, parse_law
 from analytic.moments import ShareMoments
 
 SMALL_D, SMALL_M = 4, 4  # sampled instances: at most 4 letters, words of at most 4 letters
+REJECTIONS = 1000
 
 
 class Case(SimpleNamespace):
@@ -70,6 +71,9 @@ class ExactLaw:
         """E[function(m)]."""
         return sum(p * function(m) for m, p in self.probabilities.items())
 
+    def tail(self, m):
+        return sum(p for length, p in self.probabilities.items() if length > m)
+
     def pgf(self, z):
         return self.mean_of(lambda m: z**m)
 
@@ -101,6 +105,20 @@ class SymbolicLaw:
 
     def pgf_over_m(self, z):
         return _G1(sympy.cancel(z))
+
+
+class GivenLength:
+    """Every word has the length ``m``, a symbol; what holds for each length holds for every law."""
+
+    def __init__(self, m):
+        self.mean_inverse, self.mean_inverse_square = 1 / m, 1 / m**2
+        self._m = m
+
+    def pgf(self, z):
+        return z**self._m
+
+    def pgf_over_m(self, z):
+        return z**self._m / self._m
 
 
 class Whole:
@@ -169,10 +187,25 @@ class Domain:
 
     def __init__(self, **parameters):
         self.parameters = parameters
+        self.hypotheses = {}
 
     def having(self, **parameters):
         """This domain with further parameters."""
-        return Domain(**{**self.parameters, **parameters})
+        domain = Domain(**{**self.parameters, **parameters})
+        domain.hypotheses = dict(self.hypotheses)
+        return domain
+
+    def where(self, text, holds):
+        """This domain with a hypothesis, a test of the case."""
+        domain = self.having()
+        domain.hypotheses[text] = holds
+        return domain
+
+    def without(self, text):
+        """The complement of one hypothesis, the others kept: where the claim must fail if the hypothesis is needed."""
+        domain = self.having()
+        holds = domain.hypotheses.pop(text)
+        return domain.where(f"not: {text}", lambda case: not holds(case))
 
     def check(self, **values):
         """The case of a user's values, or `InputError`."""
@@ -181,23 +214,36 @@ class Domain:
         case = Case()
         for name, parameter in self.parameters.items():
             setattr(case, name, parameter.check(name, values[name], case))
+        for text, holds in self.hypotheses.items():
+            if not holds(case):
+                shown = ", ".join(f"{name} = {value}" for name, value in case.described().items())
+                raise InputError(f"the claim needs: {text}; not so for {shown}")
         return case
 
     def sample(self, rng):
         """A small exact case."""
-        case = Case()
-        for name, parameter in self.parameters.items():
-            setattr(case, name, parameter.sample(rng, case))
-        return case
+        for _ in range(REJECTIONS):
+            case = Case()
+            for name, parameter in self.parameters.items():
+                setattr(case, name, parameter.sample(rng, case))
+            if all(holds(case) for holds in self.hypotheses.values()):
+                return case
+        raise ValueError(f"no sampled case satisfies {' and '.join(self.hypotheses)}")
 
     def symbols(self):
         """The symbolic case."""
         return Case(**{name: parameter.symbol(name) for name, parameter in self.parameters.items()})
 
     def shifted(self, expression):
-        """``expression`` of the symbolic case in nonnegative symbols: whole parameters start at 0, G > 0 is free."""
+        """``expression`` of the symbolic case in nonnegative symbols.
+
+        Whole parameters start at 0, a number in (0, 1) becomes 1 / (1 + odds), values of G are free and positive.
+        """
         case, moved = self.symbols(), {}
         for name, parameter in self.parameters.items():
+            if isinstance(parameter, Real) and parameter.low is not None and parameter.high is not None:
+                odds = sympy.Symbol(f"{name}'", positive=True)
+                moved[getattr(case, name)] = parameter.low + (parameter.high - parameter.low) / (1 + odds)
             if isinstance(parameter, Whole):
                 moved[getattr(case, name)] = parameter.low + sympy.Symbol(f"{name}'", nonnegative=True)
                 if parameter.below:
@@ -221,3 +267,5 @@ def substituted(expression, case):
 
 
 LETTERS = Domain(d=Whole(2), k=Whole(1, below="d"), length=Length())  # OR of the first k of d letters
+TWO_LETTERS = "some words have two letters or more"
+LONGER = LETTERS.where(TWO_LETTERS, lambda case: case.E1 < 1)

@@ -13,6 +13,7 @@ from .decide import agrees, close, exact, holds, identity, positive, sampled
 from .domain import LETTERS, ExactLaw, Real
 from .gradients import uniform_attention_gradient
 from .letters import constant, exact_gradient, population
+from .moments import excess_steps
 from .simulator import GRID, ROUNDING, SAMPLES, SEEDS, by_class, kernel_step, populations, runs
 
 PHASE_ONE = LETTERS.having(rate_o=Real(0))
@@ -188,11 +189,7 @@ def _(formula):
     yield identity("beta_S - 1 = (4/d) (rate_o - low)", beta_target - 1, 4 / c.d * (c.rate_o - ends["low"]), PHASE_ONE)
     yield positive("4/d > 0", 4 / c.d, PHASE_ONE)
 
-    odds, power = sympy.Symbol("w", positive=True), sympy.Symbol("z^m", positive=True)
-    z = 1 / (1 + odds)  # 0 < z = 1 - kappa < 1; q - kappa = E[z - z^m]
-    yield identity("z - z^m = 0 at m = 1", z - z**1, 0)
-    yield positive("z - z^m grows with m: z^m - z^(m+1) > 0, so q >= kappa, equal iff m = 1", power - power * z)
-
+    yield from excess_steps()
     room = 4 * (c.q - c.kappa) / c.D * (ends["high"] - c.rate_o)
     yield identity("1 - beta_o = 4 (q - kappa) / (d - k) (high - rate_o)", 1 - beta_other, room, PHASE_ONE)
     one_letter = c.having(length=ExactLaw({1: 1}))

@@ -13,13 +13,15 @@ from sim.tasks.letters import LetterTask
 
 from . import phase_one
 from .claims import claim
-from .decide import below, close, exact, holds, identity, positive, sampled
-from .domain import LETTERS, Domain, Real, Whole
+from .decide import agrees, below, close, exact, holds, identity, on_side, positive, sampled
+from .domain import LETTERS, LONGER, Domain, Real, Whole
 from .gradients import uniform_attention_gradient
 from .letters import constant, exact_gradient, population
+from .moments import drive_steps, excess_steps
 from .simulator import GRID, ROUNDING, SAMPLES, by_class, fresh_words, kernel_step, populations, runs
 
 PHASE_TWO = LETTERS.having(beta_target=Real(), beta_other=Real(), rate_a=Real(0))
+NEAR = 1e-6  # how close to the turning point the simulator is tried: far above rounding
 
 
 @claim(
@@ -130,6 +132,106 @@ def _drive(c, sign, inverse_square):
     """2 rate_a Delta K with another sign of Delta M2 or another value for E[1/m^2]."""
     delta, moments = c.beta_target - c.beta_other, replace(c.moments, E2=inverse_square)
     return 2 * c.rate_a * delta * ((2 - c.beta_other) * moments.M1 + sign * delta * moments.M2)
+
+
+PLAN = LONGER.having(rate_o=Real(0))
+
+
+@claim(
+    "phase2.sign_condition",
+    statement="After one output step from zero init with rate_o > 0 the attention step moves attention towards S (its "
+    "logit gap is positive) if and only if rate_o < eta_K = (d - k) M1 / (2 [(q - kappa) M1 + (1 - q) M2]); at eta_K "
+    "it does not move. Always eta_K > d/2, so beta_S <= 2 suffices, and (d/4, min(d/2, window's end)) has both.",
+    latex=r"K>0\iff\eta_O<\eta_K=\frac{(d-k)M_1}{2[(q-\kappa)M_1+(1-q)M_2]},\qquad \eta_K>\tfrac d2",
+    domain=PLAN,
+    source="phase1.update, phase2.update; q >= kappa and M1 > M2 > 0",
+)
+def sign_condition(c):
+    return {"turning_point": c.D * c.M1 / (2 * (c.excess * c.M1 + c.G * c.M2)), "always_above": c.d / 2}
+
+
+@sign_condition.proof
+def _(formula):
+    """K is a positive factor times eta_K - rate_o; signs of the factor and of eta_K - d/2"""
+    c = PLAN.symbols()
+    claimed = formula(c)
+    turning, above = claimed["turning_point"], claimed["always_above"]
+    target, other = phase_one.output_step(c)
+    step = [uniform_attention_gradient(c, inside, target, other)["alpha"] for inside in (False, True)]
+    weighted = c.excess * c.M1 + c.G * c.M2
+    factor = 8 * c.d / (c.k * c.D) * (target - other) * weighted / c.D  # times rate_a
+    gap = factor * (turning - c.rate_o)
+    yield identity("logit gap / rate_a = factor (eta_K - rate_o)", step[0] - step[1], gap, PLAN)
+    yield identity("beta_S - beta_o = 4 rate_o G / (d - k)", target - other, 4 * c.rate_o * c.G / c.D, PLAN)
+    yield positive("beta_S > beta_o", 4 * c.rate_o * c.G / c.D, PLAN)
+    yield from excess_steps()
+    yield from drive_steps(c)
+    excess = sympy.Symbol("q-kappa", nonnegative=True)
+    G, M2, more = sympy.symbols("G M2 M1-M2", positive=True)
+    yield positive("(q - kappa) M1 + G M2 > 0 for q >= kappa, M1 > M2 > 0", excess * (M2 + more) + G * M2)
+
+    room = c.d * c.G * (c.M1 - c.M2) / (2 * weighted)
+    yield identity("eta_K - d/2 = d G (M1 - M2) / (2 [(q - kappa) M1 + G M2])", turning - above, room, PLAN)
+    least = c.d * G * more / (2 * (excess * (M2 + more) + G * M2))
+    yield positive("eta_K > d/2", least, PLAN)
+    yield identity("beta_S at rate d/2 is 2", target.subs(c.rate_o, c.d / 2), 2, PLAN)
+
+
+@sign_condition.instance
+def _(formula, case):
+    """two exact steps over all words at rates around the turning point"""
+    claimed, k = formula(case), int(case.k)
+    turning = claimed["turning_point"]
+    yield holds("eta_K > d/2", turning > claimed["always_above"] == case.d / 2, case, turning_point=turning)
+    for rate in (case.rate_o, *(turning * Fraction(n, 100) for n in (99, 100, 101))):
+        place = case.having(rate_o=rate)
+        beta = [phase_one.exact_output_step(place)]
+        d_alpha = exact_gradient(population(case), constant(case.d, 1), beta)[0][0]
+        gap = max(d_alpha[k:]) - max(d_alpha[:k])  # min_S alpha - min_o alpha, per unit of rate_a
+        agree = (gap > 0) == (rate < turning) and (gap == 0) == (rate == turning)
+        yield holds("attention moves towards S iff rate_o < eta_K", agree, place, turning_point=turning, gap=gap)
+
+
+@sign_condition.simulation
+def _(formula):
+    """what the product reports, on a grid"""
+    for place in GRID:
+        case = PLAN.check(**place, rate_o=1.0)
+        ratio = bounds.rate_o_turning_point(case.d, case.k, case.length) / formula(case)["turning_point"]
+        yield close("analytic.bounds.rate_o_turning_point", ratio, 1, ROUNDING, case)
+
+
+@sign_condition.simulation
+def _(formula):
+    """O(1x) then A(1x) with the kernel on all words, at rates 1e-6 on both sides of the turning point"""
+    for d, k, length, words in populations():
+        turning = float(formula(PLAN.check(d=d, k=k, length=length, rate_o=1.0))["turning_point"])
+        for rate, towards in ((turning * (1 - NEAR), True), (turning * (1 + NEAR), False)):
+            zero = np.zeros(d)
+            alpha, _ = kernel_step(words, *kernel_step(words, zero, zero, rate_o=rate), rate_a=1.0)
+            case = PLAN.check(d=d, k=k, length=length, rate_o=rate)
+            yield agrees(f"attention moves towards S is {towards}", alpha[0] > alpha[-1], towards, case)
+
+
+@sign_condition.simulation
+def _(formula):
+    """sampled runs O(1x)->A(1x) below and above the turning point: t-test of the sign over seeds"""
+    for d, k, length in SAMPLES:
+        turning = float(formula(PLAN.check(d=d, k=k, length=length, rate_o=1.0))["turning_point"])
+        for rate, sign in ((0.5 * turning, 1), (1.5 * turning, -1)):
+            case = PLAN.check(d=d, k=k, length=length, rate_o=rate)
+            alpha = runs("O(1x)->A(1x)", d, k, length, rate_o=rate, rate_a=1.0).alpha.values[:, 2, 0]
+            target, other = by_class(alpha, k)
+            yield on_side("sign of the logit gap", sign * (target - other), case)
+
+
+sign_condition.mutant("sign of kappa", turning_point=lambda c, v: c.D * c.M1 / 2 / ((c.q + c.kappa) * c.M1 + c.G * c.M2))
+sign_condition.mutant("factor 2", turning_point=lambda c, v: 2 * v)
+sign_condition.mutant("q for 1 - q", turning_point=lambda c, v: c.D * c.M1 / (2 * (c.excess * c.M1 + c.q * c.M2)))
+sign_condition.mutant("M1 and M2 swapped", turning_point=lambda c, v: c.D * c.M2 / (2 * (c.excess * c.M2 + c.G * c.M1)))
+sign_condition.mutant("direction: below d/2", turning_point=lambda c, v: c.d**2 / (4 * v))
+sign_condition.mutant("the window's end", turning_point=lambda c, v: c.D / (4 * c.q))
+sign_condition.mutant("always above d", always_above=lambda c, v: c.d)
 
 
 ATTENTION = Domain(d=Whole(2), k=Whole(1, below="d"), ratio=Real(0), eps=Real(0, 1))

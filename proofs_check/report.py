@@ -11,7 +11,7 @@ from analytic.errors import InputError
 
 from .claims import KINDS, REFUTED, registry
 
-MODULES = ("gradients", "phase_one", "phase_two", "failures")  # in the order of the theorem
+MODULES = ("gradients", "moments", "phase_one", "phase_two", "failures")  # in the order of the theorem
 
 
 def load():
@@ -139,6 +139,8 @@ def _complaints(results):
         for name, killed in result.mutants:
             if not killed:
                 yield f"  {result.id}: mutant survived: {name}"
+        for text in result.redundant:
+            yield f"  {result.id}: redundant hypothesis: {text}"
 
 
 def _tally(results):
@@ -162,4 +164,5 @@ def _plain(result):
     if result.mutants:
         names = [name for name, killed in result.mutants if not killed]
         plain["mutants"] = {"total": len(result.mutants), "killed": len(result.mutants) - len(names), "survived": names}
+        plain["redundant_hypotheses"] = list(result.redundant)
     return plain
