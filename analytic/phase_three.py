@@ -33,7 +33,7 @@ class OutputPhase:
     def _spread(self):
         """nu - q mu^2 = V + (1-q) mu^2, nu = E[A^2 | +]."""
         m = self.moments
-        return m.variance + m.negative * (1 - m.rest) ** 2
+        return m.variance + m.negative * m.mass**2
 
     @property
     def minimum(self):
@@ -50,7 +50,7 @@ class OutputPhase:
     def beta_target(self):
         """beta_S at the minimum: beta_o + 2 (1-q) mu / (V + (1-q) mu^2)."""
         m = self.moments
-        return self.beta_other + 2 * m.negative * (1 - m.rest) / self._spread
+        return self.beta_other + 2 * m.negative * m.mass / self._spread
 
     @property
     def bound(self):
@@ -86,8 +86,8 @@ class OutputPhase:
         2 [[E[A^2]/k, E[A(1-A)]/sqrt(kD)], [., E[(1-A)^2]/D]]. The trace is at most 2.
         """
         m, other = self.moments, self.d - self.k
-        target_target = m.q * (m.variance + (1 - m.rest) ** 2) / self.k
-        target_other = m.q * (m.rest * (1 - m.rest) - m.variance) / np.sqrt(self.k * other)
+        target_target = m.q * (m.variance + m.mass**2) / self.k
+        target_other = m.q * (m.rest * m.mass - m.variance) / np.sqrt(self.k * other)
         other_other = (m.q * (m.variance + m.rest**2) + m.negative) / other
         rows = np.stack(np.broadcast_arrays(target_target, target_other, target_other, other_other), axis=-1)
         return 2 * rows.reshape(*rows.shape[:-1], 2, 2)

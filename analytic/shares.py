@@ -245,7 +245,8 @@ class AttentionMoments:
     ====================  ====================================================
     ``q``                 P(y = +1)
     ``negative``          P(y = -1)
-    ``rest``              E[1 - A | y = +1]
+    ``mass``              mu = E[A | y = +1]
+    ``rest``              1 - mu = E[1 - A | y = +1]
     ``variance``          Var(A | y = +1)
     ``odds_square``       E[((m - n)/n)^2 | y = +1], independent of g
     ``target_contrast``   E[n e^2g / Z^2], Z = n e^g + m - n
@@ -255,6 +256,7 @@ class AttentionMoments:
 
     q: np.ndarray
     negative: np.ndarray
+    mass: np.ndarray
     rest: np.ndarray
     variance: np.ndarray
     odds_square: np.ndarray
@@ -263,7 +265,7 @@ class AttentionMoments:
 
 
 def attention_moments(d, k, law, logit_gap):
-    """The `AttentionMoments` at logit gap g, to 1e-14 relative also for large g (nothing cancels).
+    """The `AttentionMoments` at logit gap g, each with a small relative error at any g (nothing cancels).
 
     Arguments broadcast; ``law`` may be None, the geometric law that balances the labels best.
 
@@ -275,30 +277,32 @@ def attention_moments(d, k, law, logit_gap):
     g = np.asarray(logit_gap, dtype=np.float64)
     laws = np.asarray(settings.law, dtype=object)
     *setting, g = np.broadcast_arrays(settings.d, settings.k, laws, np.clip(g, -700, 700))
-    out = np.empty((6, g.size))
+    out = np.empty((7, g.size))
     keys = list(zip(*(array.ravel().tolist() for array in setting), strict=True))
     for key in dict.fromkeys(keys):
         chosen = np.array([other == key for other in keys])
         shares = share_law(*key)
         out[:, chosen] = _attention_moments(g.ravel()[chosen], shares.odds, shares.weights, shares.weights_over_n)
-    q, rest, variance, odds_square, target, other = out.reshape(6, *g.shape)
-    return AttentionMoments(q, settings.G, rest, variance, odds_square, target, other + settings.G1)
+    q, mass, rest, variance, odds_square, target, other = out.reshape(7, *g.shape)
+    return AttentionMoments(q, settings.G, mass, rest, variance, odds_square, target, other + settings.G1)
 
 
 @jit
 def _attention_moments(g, odds, weights, weights_over_n):
-    out = np.zeros((6, len(g)))
+    out = np.zeros((7, len(g)))
     q = weights.sum()
     for i in range(len(g)):
         e = np.exp(g[i])
         for j in range(len(odds)):
             mass = e / (odds[j] + e)
             rest = odds[j] / (odds[j] + e)
-            out[1, i] += weights[j] * rest / q
-            out[3, i] += weights[j] * odds[j] ** 2 / q
-            out[4, i] += weights_over_n[j] * mass**2
-            out[5, i] += weights_over_n[j] * mass * rest / e  # (1-A)^2 / r = A (1-A) e^-g / n
+            out[1, i] += weights[j] * mass / q
+            out[2, i] += weights[j] * rest / q
+            out[4, i] += weights[j] * odds[j] ** 2 / q
+            out[5, i] += weights_over_n[j] * mass**2
+            out[6, i] += weights_over_n[j] * mass * rest / e  # (1-A)^2 / r = A (1-A) e^-g / n
         for j in range(len(odds)):
-            out[2, i] += weights[j] * (odds[j] / (odds[j] + e) - out[1, i]) ** 2 / q
+            smaller = e if out[1, i] < out[2, i] else odds[j]  # the variance of A, or of 1 - A
+            out[3, i] += weights[j] * (smaller / (odds[j] + e) - min(out[1, i], out[2, i])) ** 2 / q
         out[0, i] = q
     return out
