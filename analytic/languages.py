@@ -91,7 +91,7 @@ def all_of(k):
 
 
 def parse_language(text):
-    """Parse a Boolean expression of letters: numbers, ``!``, ``&``, ``|`` and parentheses (``!`` binds first, ``|`` last).
+    """Parse a Boolean expression of letters: numbers, ``!``, ``&``, ``|``, parentheses (``!`` first, ``|`` last).
 
     Raises `InputError` that points at the offending character, or says that the language is trivial.
     """

@@ -1,0 +1,85 @@
+"""The ``attnlag`` command: finds its subcommands, and turns every error into one line and an exit code.
+
+A subcommand is a module named under the entry-point group ``attnlag.commands``: its docstring's first line is
+the help text, ``arguments(parser)`` declares flags, ``run(args)`` does the work and returns the exit code.
+Exit codes: 0; 1 a refuted claim or failed check; 2 usage; 3 some runs diverged or files are damaged; 130 Ctrl-C.
+"""
+
+import argparse
+import os
+import sys
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+
+OK, FAILED, USAGE, DIVERGED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors in one line, without the usage block, and a hint for a mistyped name."""
+
+    def error(self, message):
+        hint = ""
+        if "invalid choice: " in message:
+            wrong = message.split("invalid choice: ")[1].split("'")[1]
+            known = [name for action in self._actions for name in (action.choices or ())]
+            near = get_close_matches(wrong, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+        elif message.startswith("unrecognized arguments: "):
+            wrong = message.split(": ")[1].split()[0].split("=")[0]
+            near = get_close_matches(wrong, self._option_string_actions, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+        self.exit(USAGE, f"{self.prog}: error: {message}{hint} (see {self.prog} --help)\n")
+
+
+def main(argv=None):
+    """Run the command line; returns the exit code."""
+    try:
+        return _main(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        return _say("interrupted; finished runs are stored, the same command goes on from there", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output went away, as in `attnlag run ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:
+        if os.environ.get("ATTNLAG_TRACEBACK"):
+            raise
+        return _say(*_explain(error))
+
+
+def _main(argv):
+    parser = _Parser(prog="attnlag", description="Analytic simulator of how a shallow transformer learns.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    for entry in sorted(entry_points(group="attnlag.commands"), key=lambda entry: entry.name):
+        module = entry.load()
+        help_text = module.__doc__.splitlines()[0]
+        command = commands.add_parser(
+            entry.name, help=help_text, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        module.arguments(command)
+        command.set_defaults(run=module.run, parser=command)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args.run(args)
+
+
+def _explain(error):
+    """(line, exit code) for an exception."""
+    from analytic.errors import InputError
+
+    from .store import DamagedFile
+
+    if isinstance(error, InputError):
+        return f"error: {error}", USAGE
+    if isinstance(error, DamagedFile):
+        return f"error: {error}", DIVERGED
+    if isinstance(error, OSError):
+        where = f" {error.filename}" if error.filename else ""
+        return f"error: cannot use{where}: {error.strerror or error}", USAGE
+    line = " ".join(str(error).split())
+    return f"internal error: {type(error).__name__}: {line} (ATTNLAG_TRACEBACK=1 shows where)", FAILED
+
+
+def _say(line, code):
+    print(f"attnlag: {line}", file=sys.stderr)
+    return code

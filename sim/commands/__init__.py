@@ -1,0 +1,1 @@
+"""Subcommands of ``attnlag``; each module is light to import and does its work in ``run``."""

@@ -1,0 +1,121 @@
+"""Flags that several subcommands share, and configuration files."""
+
+import json
+import sys
+
+from analytic.errors import InputError, choice
+
+# flag -> keyword of sim.config.resolve; TOML files use the keywords
+RUN_FLAGS = {
+    "--d": dict(type=int, help="alphabet size (50)"),
+    "--targets": dict(type=int, metavar="K", help="size of the target set {1..K} (occurrence 1, or and and 2)"),
+    "--heads": dict(type=int, metavar="H", help="attention heads (1; and: 4)"),
+    "--length": dict(metavar="LAW", help="word length: geometric:P, fixed:M, uniform:A:B, poisson:RATE, table:FILE "
+                                         "(default: the geometric law that balances the classes)"),
+    "--test-length": dict(metavar="LAW", help="length law of the test words (the same as --length)"),
+    "--train-words": dict(type=int, metavar="N", help="training words (5 d^2)"),
+    "--test-words": dict(type=int, metavar="N", help="test words (d^2)"),
+    "--init": dict(help="random or zero (random)"),
+    "--init-scale": dict(metavar="S", help="standard deviation of the random init, or two for alpha,beta"),
+    "--rate-a": dict(metavar="ETA[,ETA]", help="eta_A, one for each phase that trains attention"),
+    "--rate-o": dict(metavar="ETA[,ETA]", help="eta_O, one for each phase that trains the output layer"),
+    "--steps": dict(type=int, metavar="T", help="limit of each phase without a count"),
+    "--record-every": dict(type=int, metavar="N", help="steps between test accuracies (10)"),
+}
+_NUMBERS = ("rate_a", "rate_o", "init_scale")  # one number or comma-separated ones
+
+
+def run_settings(parser):
+    """Declare the flags of a single configuration."""
+    for flag, options in RUN_FLAGS.items():
+        parser.add_argument(flag, **options)
+
+
+def running(parser, out):
+    """Declare the flags of anything that trains and stores."""
+    parser.add_argument("--out", default=out, metavar="DIR", help=f"folder for runs and results ({out})")
+    workers(parser)
+
+
+def workers(parser):
+    """Declare the flags of anything that computes for long."""
+    parser.add_argument("--jobs", type=int, metavar="N", help="threads (all cores)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def show_progress(args):
+    """Progress goes to a terminal only, so that logs stay clean."""
+    return not args.quiet and sys.stderr.isatty()
+
+
+def keyword(flag):
+    return flag.lstrip("-").replace("-", "_")
+
+
+def collect(args, extra=()):
+    """Keywords given by flags and, below them, by the file of ``--config``; values still as given."""
+    names = [keyword(flag) for flag in RUN_FLAGS] + list(extra)
+    given = {}
+    if args.config is not None:
+        for key, value in read_toml(args.config).items():
+            choice(f"{args.config}: key", key, names)
+            given[key] = value
+    given |= {name: getattr(args, name) for name in names if getattr(args, name, None) is not None}
+    for name in _NUMBERS:
+        if isinstance(given.get(name), str):
+            given[name] = numbers(name, given[name])
+    return given
+
+
+def read_toml(path):
+    """A TOML file as a dictionary; a fault in it is an `InputError` with its line."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"config {path}: {error}") from None
+
+
+def numbers(name, text):
+    """ "18,0.5" to (18.0, 0.5)."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"{name} must be a number, or numbers separated by commas, not {text!r}") from None
+
+
+def parse_seeds(text):
+    """Seeds from text: "a:b" is a, a+1, .., b-1; "N" is 0:N; "4,7" is those two.
+
+    Examples
+    --------
+    >>> list(parse_seeds("5:8")), list(parse_seeds("2")), list(parse_seeds("4,7"))
+    ([5, 6, 7], [0, 1], [4, 7])
+    """
+    if isinstance(text, list):
+        return text
+    try:
+        if ":" in str(text):
+            low, high = (int(part) for part in text.split(":"))
+            seeds = range(low, high)
+        elif "," in str(text):
+            seeds = [int(part) for part in text.split(",")]
+        else:
+            seeds = range(int(text))
+    except ValueError:
+        raise InputError(f"seeds must be N, A:B or a list such as 4,7, not {text!r}") from None
+    if not len(seeds) or min(seeds) < 0:
+        raise InputError(f"seeds {text!r} names no seed; use N, A:B with A < B, or a list such as 4,7")
+    return seeds
+
+
+def print_json(value):
+    """Strict JSON: an undefined number is null, never NaN."""
+    print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def seeds_flag(parser, default):
+    parser.add_argument("--seeds", metavar="A:B", default=default,
+                        help=f"seeds A, .., B-1; or a number N for 0:N ({default or '0:3'})")

@@ -1,0 +1,38 @@
+"""train seeds of a task under a plan
+
+TASK is occurrence, or, and, or a Boolean expression of letters such as "1 & (2 | !3)".
+PLAN = phase { "->" phase }, phase = A | O | AO | joint, then (Nx) for N steps; without it a phase runs until the
+train loss falls by less than a relative 1e-6 over 100 steps. A trains attention, O the output layer, AO both.
+"""
+
+from . import flags
+
+DEFAULT_PLAN = "O(1x)->A(1x)->O"
+
+
+def arguments(parser):
+    parser.add_argument("task", nargs="?", metavar="TASK", help="what to learn")
+    parser.add_argument("--plan", metavar="PLAN", help=f"training plan ({DEFAULT_PLAN})")
+    flags.seeds_flag(parser, None)
+    flags.run_settings(parser)
+    parser.add_argument("--config", metavar="FILE", help="TOML file with the same names (rate_o = [18, 1]); flags win")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    flags.running(parser, "results")
+
+
+def run(args):
+    from analytic.errors import InputError
+    from sim.cli import DIVERGED, OK
+    from sim.runs import run_plan
+
+    given = flags.collect(args, extra=("task", "plan", "seeds"))
+    if "task" not in given:
+        raise InputError("task is missing: name occurrence, or, and, or a Boolean expression of letters")
+    seeds = flags.parse_seeds(given.pop("seeds", "0:3"))
+    runs = run_plan(given.pop("task"), given.pop("plan", DEFAULT_PLAN), seeds, jobs=args.jobs,
+                    progress=flags.show_progress(args), out=args.out, **given)
+    if args.json:
+        flags.print_json(runs.to_dict())
+    else:
+        print(runs)
+    return DIVERGED if runs.diverged else OK

@@ -1,0 +1,286 @@
+"""Many seeds of one plan on one task: trained in a thread pool, stored, returned as labelled arrays and tables."""
+
+import os
+import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from functools import cached_property
+
+import numpy as np
+
+from analytic.errors import InputError, whole
+
+from . import store
+from .config import resolve
+from .descent import Interrupted, task_of, train
+from .labelled import LabelledArray
+
+CROSSINGS = {"step_attention_01": 0.1, "step_attention_09": 0.9}  # fractions of the ideal gap 1
+
+
+def run_plan(task, plan, seeds=range(3), *, jobs=None, progress=False, out=None, **settings):
+    """Train seeds of a task under a plan by full-batch gradient descent.
+
+    One update of a phase is  alpha <- alpha - eta_A dL/dalpha,  beta <- beta - eta_O dL/dbeta  for the layers
+    the phase trains, with L = mean over the training words of (f - y)^2 (no factor 1/2).
+
+    Parameters
+    ----------
+    task : "occurrence", "or", "and", or a Boolean expression of letters such as "1 & (2 | !3)"
+    plan : such as "O(1x)->A(1x)->O" or "joint"; see `sim.plans`
+    seeds : whole numbers; a seed has the same data and init under every plan
+    jobs : threads (default: all cores)
+    progress : show a progress bar on standard error
+    out : folder to store the runs in; what it already holds is read instead of trained again
+    **settings : d=50, targets, heads, length ("geometric:P", "fixed:M"; default: the geometric law that balances
+        the classes), test_length, train_words=5 d^2, test_words=d^2, init="random" or "zero", init_scale,
+        rate_a, rate_o (a number, or one for each phase that trains the layer), steps (limit of phases without
+        a count), record_every=10
+
+    Returns
+    -------
+    Runs : diverged seeds included, marked as such
+
+    Raises
+    ------
+    InputError : an argument is wrong; the message names it
+    KeyboardInterrupt : after the chunks in progress; finished seeds stay stored
+
+    Examples
+    --------
+    >>> runs = run_plan("occurrence", "O(1x)->A(1x)", seeds=[0], d=10, init="zero", rate_o=4, rate_a=50)
+    >>> runs.attention_gap.dims
+    ('seed', 'step')
+    """
+    config = resolve(task, plan, **settings)
+    return train_all([(config, seed) for seed in check_seeds(seeds)], jobs=jobs, progress=progress, out=out)[0]
+
+
+def check_seeds(seeds):
+    """``seeds`` as a list of distinct whole numbers."""
+    if isinstance(seeds, (int, np.integer)):
+        seeds = [seeds]
+    seeds = [whole("seeds", seed, low=0) for seed in seeds]
+    if not seeds:
+        raise InputError("seeds is empty: name at least one, such as 0:3")
+    if len(set(seeds)) < len(seeds):
+        raise InputError("seeds has the same seed twice")
+    return seeds
+
+
+def train_all(jobs_list, *, jobs=None, progress=False, out=None):
+    """Train (configuration, seed) pairs in one thread pool; return a `Runs` for each configuration, in order.
+
+    Runs that ``out`` already holds are read; a damaged file is trained again and replaced.
+    """
+    jobs = whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs)
+    done, todo = {}, []
+    for index, (config, seed) in enumerate(jobs_list):
+        run = _stored(out, config, seed)
+        if run is None:
+            todo.append(index)
+        else:
+            done[index] = run
+    if todo:
+        for index, run in _pool(jobs_list, todo, jobs, progress, out):
+            done[index] = run
+    groups = {}
+    for index, (config, _) in enumerate(jobs_list):
+        groups.setdefault(config, []).append(done[index])
+    return [Runs(config, runs, None if out is None else out) for config, runs in groups.items()]
+
+
+def _stored(out, config, seed):
+    if out is None:
+        return None
+    try:
+        return store.read(store.run_path(out, config, seed))
+    except (FileNotFoundError, store.DamagedFile):
+        return None
+
+
+def _pool(jobs_list, todo, jobs, progress, out):
+    """Yield (index, run) as runs finish. Threads: the kernels release the GIL."""
+    from tqdm import tqdm
+
+    stop = threading.Event()
+
+    def work(index):
+        config, seed = jobs_list[index]
+        run = train(config, seed, stop.is_set, lambda n: bar.update(n))
+        if out is not None:
+            store.save(out, run)
+        # a run may end before its limit: count the rest of its budget as done
+        bar.update(sum(config.steps) - (len(run.train_loss) - 1) - (run.diverged is not None))
+        return index, run
+
+    total = sum(sum(jobs_list[index][0].steps) for index in todo)
+    with tqdm(total=total, unit="step", unit_scale=True, disable=not progress, leave=False) as bar:
+        pool = ThreadPoolExecutor(jobs)
+        pending = {pool.submit(work, index) for index in todo}
+        try:
+            while pending:
+                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+        except BaseException as error:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            if isinstance(error, Interrupted):
+                raise KeyboardInterrupt from None
+            raise
+        pool.shutdown()
+
+
+class Runs:
+    """Finished runs of one configuration, one a seed.
+
+    Attributes
+    ----------
+    config : the resolved `RunConfig`
+    seeds : list of seeds
+    status : "ok" or "diverged", one a seed
+    train_loss, attention_gap, output_gap, logit_gap : labelled arrays (seed, step), step 0..T; NaN after a run's
+        end. With several heads the gap is the largest over the heads; ``by_head(name)`` has all of them.
+    test_accuracy : labelled array (seed, step) at the recorded steps
+    alpha, beta : labelled arrays (seed, phase_end, head, letter); phase_end 0 is the init
+    """
+
+    def __init__(self, config, runs, out=None):
+        self.config = config
+        self.runs = list(runs)
+        self.out = out
+
+    @property
+    def seeds(self):
+        return [run.seed for run in self.runs]
+
+    @property
+    def status(self):
+        return [run.status for run in self.runs]
+
+    @property
+    def diverged(self):
+        """Number of diverged runs."""
+        return self.status.count("diverged")
+
+    @cached_property
+    def task(self):
+        return task_of(self.config)
+
+    @cached_property
+    def train_loss(self):
+        return self._steps("train_loss", [run.train_loss for run in self.runs])
+
+    def gap(self, name):
+        """Labelled array (seed, step) of "attention_gap", "output_gap" or "logit_gap", largest over heads."""
+        return self._steps(name, [getattr(run, name).max(axis=1) for run in self.runs])
+
+    def by_head(self, name):
+        """The same with all heads: labelled array (seed, step, head), heads as they are."""
+        heads = np.arange(self.config.heads)
+        pieces = [self._steps(name, [getattr(run, name)[:, head] for run in self.runs]) for head in heads]
+        first = pieces[0]
+        values = np.stack([piece.values for piece in pieces], axis=-1)
+        return LabelledArray(name, values, ("seed", "step", "head"), {**first.coords, "head": heads})
+
+    @property
+    def attention_gap(self):
+        return self.gap("attention_gap")
+
+    @property
+    def output_gap(self):
+        return self.gap("output_gap")
+
+    @property
+    def logit_gap(self):
+        return self.gap("logit_gap")
+
+    @cached_property
+    def test_accuracy(self):
+        steps = np.unique(np.concatenate([run.record for run in self.runs]))
+        values = np.full((len(self.runs), len(steps)), np.nan)
+        for row, run in zip(values, self.runs, strict=True):
+            row[np.searchsorted(steps, run.record)] = run.test_metric
+        return LabelledArray("test_accuracy", values, ("seed", "step"), {"seed": np.array(self.seeds), "step": steps})
+
+    @cached_property
+    def alpha(self):
+        return self._parameters("alpha")
+
+    @cached_property
+    def beta(self):
+        return self._parameters("beta")
+
+    def row(self, run):
+        """What one run ended with, as plain values (design of ``attnlag run --json``)."""
+        end = {} if run.diverged else {
+            "train_loss": float(run.train_loss[-1]),
+            self.task.test_metric: float(run.test_metric[-1]),
+            "attention_gap": float(run.attention_gap[-1].max()),
+            "output_gap": float(run.output_gap[-1].max()),
+        }
+        names = ("train_loss", self.task.test_metric, "attention_gap", "output_gap")
+        path = None if self.out is None else str(store.run_path(self.out, self.config, run.seed))
+        return {
+            "seed": run.seed,
+            "status": run.status,
+            **{name: end.get(name) for name in names},
+            "phase_ends": run.phase_ends,
+            **{name: run.first_step_above(level) for name, level in CROSSINGS.items()},
+            "diverged": run.diverged,
+            "file": path,
+        }
+
+    def summary(self):
+        """{"mean": {...}, "std": {...}} over the runs that did not diverge (std: ddof = 1; None for one run)."""
+        rows = [self.row(run) for run in self.runs if not run.diverged]
+        names = ("train_loss", self.task.test_metric, "attention_gap", "output_gap", *CROSSINGS)
+        mean, std = {}, {}
+        for name in names:
+            values = [row[name] for row in rows if row[name] is not None]
+            # a mean over only those runs that ever cross would look earlier than it is
+            complete = len(values) == len(rows) and rows
+            mean[name] = float(np.mean(values)) if complete else None
+            std[name] = float(np.std(values, ddof=1)) if complete and len(values) > 1 else None
+        return {"mean": mean, "std": std}
+
+    def to_dict(self):
+        """The JSON value of ``attnlag run --json``."""
+        config = self.config
+        return {
+            "task": config.task,
+            "plan": config.plan,
+            "d": config.d,
+            "targets": config.targets,
+            "positive_probability": self.task.positive_probability(self.task.length_law(config.length)),
+            "config": config.to_dict(),
+            "runs": [self.row(run) for run in self.runs],
+            **self.summary(),
+        }
+
+    def __len__(self):
+        return len(self.runs)
+
+    def __repr__(self):
+        from .tables import runs_text
+
+        return runs_text(self)
+
+    def _steps(self, name, rows):
+        length = max(len(row) for row in rows)
+        values = np.full((len(rows), length), np.nan)
+        for target, row in zip(values, rows, strict=True):
+            target[: len(row)] = row
+        return LabelledArray(
+            name, values, ("seed", "step"), {"seed": np.array(self.seeds), "step": np.arange(length)}
+        )
+
+    def _parameters(self, name):
+        arrays = [getattr(run, name) for run in self.runs]
+        shape = (max(len(array) for array in arrays), *arrays[0].shape[1:])
+        values = np.full((len(arrays), *shape), np.nan)
+        for target, array in zip(values, arrays, strict=True):
+            target[: len(array)] = array
+        coords = {"seed": np.array(self.seeds), "phase_end": np.arange(shape[0]), "head": np.arange(shape[1]),
+                  "letter": np.arange(1, shape[2] + 1)}
+        return LabelledArray(name, values, ("seed", "phase_end", "head", "letter"), coords)

@@ -1,0 +1,139 @@
+"""One run, one file: written under a temporary name, hashed, then renamed; read without pickle.
+
+A file is a ``.npz`` with the run's arrays and a JSON head: format, configuration, seed, status, versions,
+and the SHA-256 of everything in it. "Done" means that the file parses and its hash matches.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import uuid
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from analytic.errors import InputError
+
+from .config import RunConfig
+from .descent import Run
+
+FORMAT = 1
+ARRAYS = ("train_loss", "attention_gap", "output_gap", "logit_gap", "record", "test_metric", "alpha", "beta")
+LIBRARIES = ("attnlag", "numpy", "numba", "scipy")
+
+
+class DamagedFile(Exception):
+    """The file is not a complete run: truncated, changed, or something else altogether."""
+
+
+def run_path(folder, config, seed):
+    """Where the run of a configuration and seed is stored: FOLDER/runs/TASK/PLAN-KEY/seed-00007.npz."""
+    slug = "".join(c if c.isalnum() else "_" for c in config.plan)
+    task = "".join(c if c.isalnum() else "_" for c in config.task)
+    return Path(folder) / "runs" / task / f"{slug}-{config.key}" / f"seed-{seed:05d}.npz"
+
+
+def save(folder, run):
+    """Store a run atomically and return its path; nothing is left behind when the disk is full or read-only."""
+    path = run_path(folder, run.config, run.seed)
+    arrays = {name: np.ascontiguousarray(getattr(run, name)) for name in ARRAYS}
+    head = {
+        "format": FORMAT,
+        "config": run.config.to_dict(),
+        "seed": run.seed,
+        "status": run.status,
+        "diverged": run.diverged,
+        "phase_ends": run.phase_ends,
+        "versions": versions(),
+    }
+    head["sha256"] = _digest(head, arrays)
+    text = np.frombuffer(json.dumps(head, sort_keys=True).encode(), dtype=np.uint8)
+    with atomic(path) as file:
+        np.savez(file, head=text, **arrays)
+    return path
+
+
+@contextmanager
+def atomic(path):
+    """A binary file that takes its name only when it is complete; nothing is left behind when writing fails."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".writing-{uuid.uuid4().hex}")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read(path):
+    """The `Run` in a file. Raises `DamagedFile` (one line) unless it parses and its hash matches."""
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            head = json.loads(bytes(file["head"]).decode())
+            if head["format"] > FORMAT:
+                raise InputError(f"{path} has format {head['format']}; this version of attnlag reads up to {FORMAT}")
+            arrays = {name: file[name] for name in ARRAYS}
+        claimed = head.pop("sha256")
+        if claimed != _digest(head, arrays):
+            raise DamagedFile(f"{path}: content does not match its hash")
+        config = RunConfig.from_dict(head["config"])
+        status = {name: head[name] for name in ("seed", "status", "diverged", "phase_ends")}
+    except (InputError, DamagedFile, FileNotFoundError, PermissionError):
+        raise
+    except Exception:  # foreign bytes make zip, npy and JSON readers raise nearly anything
+        raise DamagedFile(f"{path}: not a complete run file") from None
+    return Run(config=config, **status, **arrays)
+
+
+def load(folder):
+    """All runs stored under a folder, as a list of `Runs`, one a configuration.
+
+    Raises
+    ------
+    InputError : the folder does not exist or holds no runs
+    DamagedFile : a file is not a complete run
+
+    Examples
+    --------
+    >>> load("no-such-folder")
+    Traceback (most recent call last):
+    ...
+    analytic.errors.InputError: folder 'no-such-folder' holds no stored runs
+    """
+    from .runs import Runs
+
+    paths = sorted(Path(folder).glob("runs/*/*/seed-*.npz"))
+    if not paths:
+        raise InputError(f"folder {str(folder)!r} holds no stored runs")
+    groups = {}
+    for path in paths:
+        groups.setdefault(path.parent, []).append(read(path))
+    return [Runs(runs[0].config, runs) for runs in groups.values()]
+
+
+def versions():
+    """Versions and CPU that the bits of a result depend on."""
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # run from a source folder
+            found[name] = "not installed"
+    return found
+
+
+def _digest(head, arrays):
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    for name in ARRAYS:
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()

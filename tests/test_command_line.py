@@ -1,0 +1,183 @@
+"""The command line: real output, one-line errors, exit codes, light start, interruption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sim import cli
+
+SMALL = ["--d", "8", "--train-words", "60", "--test-words", "30", "--steps", "20"]
+HEAVY = ("numba", "sympy", "scipy", "matplotlib")
+
+
+def attnlag(*arguments, **options):
+    """Run the command in a new process."""
+    command = [sys.executable, "-c", "import sys; from sim.cli import main; sys.exit(main())", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def call(capsys, *arguments):
+    """Run the command in this process: exit code, output, errors."""
+    try:
+        code = cli.main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["prove", "--help"], ["reproduce", "--help"]])
+def test_help_is_light(arguments):
+    code = (f"import sys; from sim.cli import main\ntry: main({arguments!r})\n"
+            f"except SystemExit as stop: assert not stop.code\n"
+            f"loaded = [name for name in {HEAVY!r} if name in sys.modules]; assert not loaded, loaded")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "usage: attnlag" in done.stdout
+
+
+@pytest.mark.parametrize("package", ["analytic", "sim", "proofs_check"])
+def test_no_module_imports_statistics_or_plots_at_top_level(package):
+    code = (f"import importlib, pkgutil, sys, {package} as package\n"
+            "for m in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+            "    importlib.import_module(m.name)\n"
+            "assert 'matplotlib' not in sys.modules and 'scipy.stats' not in sys.modules")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_run_prints_json_of_every_seed(tmp_path, capsys):
+    code, out, _ = call(capsys, "run", "occurrence", "--plan", "O(1x)->A(1x)->O", "--seeds", "2:4", "--json",
+                        "--out", tmp_path, *SMALL)
+    value = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert code == 0
+    assert (value["task"], value["plan"], value["d"], value["targets"]) == ("occurrence", "O(1x)->A(1x)->O", 8, 1)
+    assert [run["seed"] for run in value["runs"]] == [2, 3]
+    assert {"seed", "status", "train_loss", "test_accuracy", "attention_gap", "output_gap", "phase_ends",
+            "step_attention_01", "step_attention_09", "file"} <= set(value["runs"][0])
+    losses = [run["train_loss"] for run in value["runs"]]
+    assert value["mean"]["train_loss"] == pytest.approx(sum(losses) / 2)
+    assert all(os.path.exists(run["file"]) for run in value["runs"])
+
+
+def test_flags_beat_the_config_file(tmp_path, capsys):
+    config = tmp_path / "run.toml"
+    config.write_text('task = "or"\nplan = "joint"\nd = 9\nsteps = 5\nseeds = "0:1"\nrate_o = [0.5]\n')
+    code, out, _ = call(capsys, "run", "--config", config, "--d", "10", "--json", "--out", tmp_path)
+    value = json.loads(out)["config"]
+    assert (code, value["task"], value["d"], value["steps"], value["rate_o"]) == (0, "or", 10, [5], [0.5])
+
+
+def test_diverged_runs_are_shown_and_change_the_exit_code(tmp_path, capsys):
+    arguments = ["run", "occurrence", "--plan", "O", "--rate-o", "500", "--seeds", "0:2", "--out", tmp_path, *SMALL]
+    code, out, _ = call(capsys, *arguments)
+    assert code == cli.DIVERGED
+    assert out.count("diverged at step") == 2 and "eta_O 500" in out
+    code, out, _ = call(capsys, *arguments, "--json")
+    value = json.loads(out)
+    assert code == cli.DIVERGED
+    assert [run["train_loss"] for run in value["runs"]] == [None, None] and value["mean"]["train_loss"] is None
+
+
+BAD = [
+    (["rnu"], "did you mean 'run'"),
+    ([], "COMMAND"),
+    (["run"], "task is missing"),
+    (["run", "occurence"], "did you mean 'occurrence'"),
+    (["run", "occurrence", "--plna", "O"], "did you mean --plan"),
+    (["run", "occurrence", "--plan", "O->"], "the end at character 4"),
+    (["run", "occurrence", "--plan", ""], "the end at character 1"),
+    (["run", "1 & (2 |"], "the end at character 9"),
+    (["run", "occurrence", "--d", "1"], "d must be a whole number at least 2, not 1"),
+    (["run", "occurrence", "--d", "x"], "--d"),
+    (["run", "or", "--d", "4", "--targets", "4"], "targets must be fewer"),
+    (["run", "or", "--targets", "0"], "targets must be"),
+    (["run", "occurrence", "--rate-o", "-1"], "rate_o must be"),
+    (["run", "occurrence", "--rate-o", "nan,1"], "rate_o must be"),
+    (["run", "occurrence", "--rate-o", "inf,1"], "rate_o must be"),
+    (["run", "occurrence", "--rate-o", "1"], "rate_o needs 2"),
+    (["run", "occurrence", "--rate-o", "a"], "rate_o must be a number"),
+    (["run", "occurrence", "--seeds", "5:5"], "names no seed"),
+    (["run", "occurrence", "--seeds", "x"], "seeds must be"),
+    (["run", "occurrence", "--length", "geometrc:0.1"], "length"),
+    (["run", "occurrence", "--length", "geometric:0"], "length"),
+    (["run", "occurrence", "--jobs", "0"], "jobs must be"),
+    (["run", "occurrence", "--init-scale", "1,2,3"], "init_scale"),
+    (["run", "occurrence", "--config", "no-such-file.toml"], "no-such-file.toml"),
+    (["reproduce", "table9"], "invalid choice"),
+    (["reproduce", "table1", "--tasks", "occurence"], "did you mean 'occurrence'"),
+    (["reproduce", "table1", "--tasks", ","], "tasks is empty"),
+    (["calibrate", "occurence"], "did you mean 'occurrence'"),
+    (["prove", "phase1.upate"], "phase1.update"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=str)
+def test_bad_input_is_one_clear_line(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(capsys, *arguments)
+    assert code == cli.USAGE
+    assert message in err and err.count("\n") == 1 and "Traceback" not in err
+    assert out == "" and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("text", "message"), [("tsak = 'or'", "did you mean 'task'"), ("d = = 3", "line 1"),
+                                               ("task = 'or'\nd = 'ten'", "d must be"),
+                                               ("task = 'or'\nrate_o = ['a', 1]", "rate_o must be")])
+def test_bad_config_files_are_one_clear_line(text, message, tmp_path, capsys):
+    config = tmp_path / "run.toml"
+    config.write_text(text)
+    code, _, err = call(capsys, "run", "--config", config, "--out", tmp_path / "out")
+    assert code == cli.USAGE and message in err and err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unwritable_folder_is_one_clear_line(tmp_path, capsys):
+    (tmp_path / "file").write_text("not a folder")
+    code, _, err = call(capsys, "run", "occurrence", "--out", tmp_path / "file", *SMALL)
+    assert code == cli.USAGE and "file" in err and err.count("\n") == 1
+
+
+def test_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path, capsys, monkeypatch):
+    arguments = ["run", "occurrence", "--seeds", "0:1", "--out", tmp_path, *SMALL]
+    assert call(capsys, *arguments)[0] == 0
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    arguments[3] = "0:3"
+    code, _, err = call(capsys, *arguments)
+    assert code == cli.USAGE and "No space left on device" in err and err.count("\n") == 1
+    assert len(list(tmp_path.rglob("*.npz"))) == 1 and not list(tmp_path.rglob(".writing*"))
+
+
+def test_ctrl_c_keeps_finished_runs_and_the_same_command_goes_on(tmp_path):
+    arguments = ["run", "occurrence", "--plan", "joint(4000x)", "--seeds", "0:40", "--out", tmp_path / "out",
+                 "--d", "20", "--train-words", "4000", "--jobs", "2"]
+    command = [sys.executable, "-c", "import sys; from sim.cli import main; sys.exit(main())", *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if list(tmp_path.rglob("seed-*.npz")) or process.poll() is not None:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == cli.INTERRUPTED, err
+    assert err.count("\n") == 1 and "interrupted" in err
+    stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    assert 0 < len(stored) < 40 and not list(tmp_path.rglob(".writing*"))
+    arguments[5] = f"0:{len(stored)}"
+    assert attnlag(*arguments).returncode == 0
+    assert all(path.stat().st_mtime_ns == when for path, when in stored.items())
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    command = f"{sys.executable} -c 'import sys; from sim.cli import main; sys.exit(main([\"--help\"]))' | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
