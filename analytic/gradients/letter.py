@@ -15,18 +15,24 @@ With e = exp(alpha - max alpha), each head needs two products with the counts X 
 
 That is 4 N d multiply-adds a head and step. Words are cut into blocks of ROWS, which stay in the nearest cache from
 the first pair of products to the second; inside a block the counts lie letter after letter, so that SIMD lanes are
-words and nothing is ever summed across lanes before the end of the step:
+words and nothing is summed across lanes before the end of the step:
 
-    codes:   block 0                                            block 1 ...
-             letter 0          letter 1          ... letter d'-1
-             word 0..ROWS-1    word 0..ROWS-1                       d' = d rounded up to a multiple of JAM
-    sums:    Z of word 0..ROWS-1, S of word 0..ROWS-1              (then c and c o in their place)
-    totals:  letter 0: G in LANES partial sums, K in LANES partial sums, letter 1: ...
+    codes:   block 0                                                      block 1 ...
+             letters 0..4            letters 5..9            ...
+             word 0, ..., ROWS - 1   word 0, ..., ROWS - 1
+    sums:    Z of word 0, ..., ROWS - 1, then S of the same words         (later c and c o in their place)
+    totals:  letter 0: G in LANES partial sums, K in LANES partial sums   letter 1 ...
 
-A count is stored in one byte, as a float with 3 exponent and 5 mantissa bits: shifted left by 47, the byte *is* the
-float64 n 2^-1022, exactly, for every n <= 63. One shift thus replaces the conversion from integers, which would
-take longer than the multiply-adds. Larger counts take 32 bits, the upper half of the float64 n (n < 2^21). The power
-of two is made up for exactly: half of it in e and e beta, half in G and K.
+Five counts share the 64 bits of a code, 11 bits each: a float with 4 bits of exponent and 7 of mantissa.
+
+    bit 63      55         44         33         22         11        0
+        unused  | letter 0 | letter 1 | letter 2 | letter 3 | letter 4 |
+
+Shifted to the place of letter 0, with all other bits cleared, a count n <= 255 *is* the float64 n 2^-1022, exactly.
+A shift and a mask thus replace the conversion from integers, which would take as long as the multiply-adds. The power
+of two is made up for, exactly: half of it in e and e beta, half in Z and so in c. Larger counts are written in base
+256, and each digit has letters of its own, whose e is 256, 256^2, ... times the first: a block then holds the letters
+once per digit.
 
 Words with few of the letters are kept as lists of (letter, count) instead, and treated one by one. So is everything
 while some scores lie so far apart that exp(alpha - max alpha) could underflow in a word without the best letter:
@@ -44,19 +50,23 @@ from ..jit import jit
 
 ROWS = 128  # words in a block
 LANES = 16  # partial sums of one total; LLVM vectorises no loop of fewer than 16 rounds behind an alias check
-JAM = 5  # letters treated together: Z and S, or G and K, are loaded and stored once for all of them
+GROUP = 5  # letters in a code, treated together: Z and S, or G and K, are loaded and stored once for all of them
 
-BYTE_SHIFT, BYTE_SCALE, BYTE_LIMIT = 47, 2.0**511, 63
-WIDE_SHIFT, WIDE_SCALE, WIDE_LIMIT = 32, 1.0, 2**21 - 1
+FIELD = 11  # bits of a count in a code
+MASK = np.uint64(((1 << FIELD) - 1) << 45)  # letter 0: the lowest 4 bits of a float64's exponent, 7 of its mantissa
+UNIT = 2.0**-1022  # what a count of one stands for there
+HALF = 2.0**511  # UNIT HALF HALF = 1
+BASE = 256  # counts below it fill one field
+LARGEST = 2**31 - 1  # count
+
 SPARSE_DENSITY = 0.07  # below this share of nonzero counts, lists of letters are faster
-
-FAR_SCORES = 200.0  # e^200 / 2^-511 and the products of the next line stay far from overflow
-FAR_WEIGHTS = 1e30
+FAR_SCORES = 200.0  # nothing overflows: 1 / Z <= e^200 / (UNIT HALF) < 2^800 ...
+FAR_WEIGHTS = 1e30  # ... times f - y and o, below 2^100 each
 
 CHUNK_COUNTS = 1 << 18  # counts tallied at a time while words are made
-LONG_WORD = 40  # a word longer than this many letters per letter of the alphabet is drawn by binomials
+LONG_WORD = 40  # words longer than this times d are drawn by binomials, the others letter by letter
 
-Layout = namedtuple("Layout", "codes shift scale starts letters times labels n_words d")
+Layout = namedtuple("Layout", "codes digits starts letters times labels n_words d")
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -75,8 +85,8 @@ class Words:
     labels : (n_words,) int8, read-only
         +1 or -1
     path : str
-        ``"packed"`` (a byte a count), ``"plain"`` (four bytes: some count is above 63) or ``"sparse"``
-        (lists of letters: fewer than 7% of the counts are positive)
+        ``"packed"``, ``"wide"`` (the same in several digits: some count is above 255) or ``"sparse"`` (lists of
+        letters: fewer than 7% of the counts are positive)
     nbytes : int
         memory held
 
@@ -105,7 +115,7 @@ class Words:
         Raises
         ------
         InputError
-            counts are not such a matrix or exceed 2^21 - 1, or labels do not match
+            counts are not such a matrix or exceed 2^31 - 1, or labels do not match
         """
         counts, labels = _checked_counts(counts), np.asarray(labels)
         if labels.shape != counts.shape[:1] or not np.isin(labels, (-1, 1)).all():
@@ -136,7 +146,7 @@ class Words:
     def path(self):
         if len(self._layout.starts):
             return "sparse"
-        return "packed" if self._layout.codes.dtype == np.uint8 else "plain"
+        return "packed" if self._layout.digits == 1 else "wide"
 
     @property
     def nbytes(self):
@@ -166,7 +176,7 @@ def sample_words(rng_letters, lengths, d, language):
     Raises
     ------
     InputError
-        lengths are not positive integers, or the language names a letter beyond d
+        lengths are not integers from 1 to 2^31 - 1, or the language names a letter beyond d
 
     Examples
     --------
@@ -176,8 +186,10 @@ def sample_words(rng_letters, lengths, d, language):
     array([3, 1, 4])
     """
     lengths = np.asarray(lengths)
-    if lengths.ndim != 1 or not lengths.size or lengths.dtype.kind not in "iu" or lengths.min() < 1:
-        raise InputError(f"lengths must be a list of whole numbers of at least 1, not {_brief(lengths)}")
+    if lengths.ndim != 1 or not lengths.size or lengths.dtype.kind not in "iu":
+        raise InputError(f"lengths must be a list of whole numbers, not {_brief(lengths)}")
+    if lengths.min() < 1 or lengths.max() > LARGEST:
+        raise InputError(f"lengths must be from 1 to {LARGEST}, not from {lengths.min()} to {lengths.max()}")
     language.check_alphabet(whole("d", d, low=2))
     lengths = lengths.astype(np.int64)
     targets = np.array(language.letters)
@@ -194,7 +206,7 @@ def _tally_draws(rng, lengths, d, tally):
     """Add to ``tally`` the letters of words of these lengths, drawn uniformly."""
     long = lengths > LONG_WORD * d
     short_lengths = np.where(long, 0, lengths)
-    letters = rng.integers(0, d, size=short_lengths.sum(), dtype=np.min_scalar_type(d - 1))
+    letters = rng.integers(0, d, size=short_lengths.sum(), dtype=np.uint16 if d <= 1 << 16 else np.uint32)
     _tally_letters(letters, short_lengths, tally)
     if long.any():  # letter j takes a Binomial(rest, 1/(d - j)) of the rest
         rows = np.flatnonzero(long)
@@ -206,70 +218,65 @@ def _tally_draws(rng, lengths, d, tally):
 
 
 class _Builder:
-    """Packs tallies, chunk by chunk, into the layout that suits the density and the largest count."""
+    """Packs tallies, chunk by chunk, into lists of letters or into codes (block, digit, group of letters, row)."""
 
     def __init__(self, n_words, d, density):
-        self.n_words, self.d, self.sparse = n_words, d, density < SPARSE_DENSITY
-        self.blocks = -(-n_words // ROWS)
-        self.labels = np.zeros(self.blocks * ROWS, dtype=np.int8)  # 0 marks rows that are no words
-        self.codes = _aligned(0 if self.sparse else self.blocks * _padded(d) * ROWS, np.uint8)
+        self.n_words, self.d, self.sparse, self.done = n_words, d, density < SPARSE_DENSITY, 0
+        blocks = -(-n_words // ROWS)
+        self.labels = np.zeros(blocks * ROWS, dtype=np.int8)  # 0 marks rows that are no words
+        self.codes = _aligned((0 if self.sparse else blocks, 1, _groups(d), ROWS), np.uint64)
         self.lists = []
-        self.done = 0
 
     def chunks(self):
         """The (first, last) words of each chunk: whole blocks, as many as the tally may hold."""
-        step = max(1, CHUNK_COUNTS // (_padded(self.d) * ROWS)) * ROWS
+        step = max(1, CHUNK_COUNTS // (self.d * ROWS)) * ROWS
         return ((first, min(first + step, self.n_words)) for first in range(0, self.n_words, step))
 
     def add(self, tally, labels):
         n_words = len(labels)
-        largest = int(tally.max())
-        if largest > WIDE_LIMIT:
-            raise InputError(f"counts must be at most {WIDE_LIMIT}, not {largest}")
         self.labels[self.done : self.done + n_words] = labels
         if self.sparse:
             self.lists.append(_lists(tally, n_words))
         else:
-            if largest > BYTE_LIMIT and self.codes.dtype == np.uint8:
-                narrow, self.codes = self.codes, _aligned(self.codes.size, np.uint32)
-                _widen(narrow, self.codes)
-            _fill_last_block(tally, n_words)
-            first = self.done * _padded(self.d)
-            _encode(tally.reshape(-1), self.codes[first : first + tally.size], *self.coding())
+            self.make_room(int(tally.max()))
+            tally[-1, 0, (n_words - 1) % ROWS + 1 :] = 1  # rows that are no words get a letter: no Z may be 0
+            first = self.done // ROWS
+            _encode(tally, self.codes[first : first + len(tally)])
         self.done += n_words
 
-    def coding(self):
-        narrow = self.codes.dtype == np.uint8
-        return (np.uint64(BYTE_SHIFT), BYTE_SCALE) if narrow else (np.uint64(WIDE_SHIFT), WIDE_SCALE)
+    def make_room(self, largest):
+        """As many digits as the largest count needs."""
+        blocks, digits, groups, _ = self.codes.shape
+        needed = math.ceil(max(largest, 1).bit_length() / 8)
+        if needed > digits:
+            wider = _aligned((blocks, needed, groups, ROWS), np.uint64)
+            wider[:, :digits] = self.codes
+            self.codes = wider
 
     def layout(self):
         starts, letters, times = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
         if self.sparse:
             sizes, letters, times = (np.concatenate(parts) for parts in zip(*self.lists, strict=True))
             starts = np.concatenate([[0], np.cumsum(sizes)])
-        shift, scale = self.coding()
-        return Layout(self.codes, shift, scale, starts, letters, times, self.labels, self.n_words, self.d)
+        digits = self.codes.shape[1]
+        return Layout(self.codes.reshape(-1), digits, starts, letters, times, self.labels, self.n_words, self.d)
 
 
-def _padded(d):
-    return -(-d // JAM) * JAM
+def _groups(d):
+    return -(-d // GROUP)
 
 
 def _blank_tally(n_words, d):
-    return np.zeros((-(-n_words // ROWS), _padded(d), ROWS), dtype=np.int32)
+    """Counts to be filled in, as (block, letter, row)."""
+    return np.zeros((-(-n_words // ROWS), _groups(d) * GROUP, ROWS), dtype=np.int32)
 
 
-def _fill_last_block(tally, n_words):
-    """Rows beyond the last word hold one letter 0, so that no Z is 0; their label 0 takes them out of every sum."""
-    tally[-1, 0, (n_words - 1) % ROWS + 1 :] = 1
-
-
-def _aligned(size, dtype):
+def _aligned(shape, dtype):
     """A zero array that starts at a multiple of 64 bytes, the width of the widest vector load."""
-    size = int(size)
-    buffer = np.zeros(size * np.dtype(dtype).itemsize + 64, dtype=np.uint8)
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    buffer = np.zeros(size + 64, dtype=np.uint8)
     start = -buffer.ctypes.data % 64
-    return buffer[start : start + size * np.dtype(dtype).itemsize].view(dtype)
+    return buffer[start : start + size].view(dtype).reshape(shape)
 
 
 def _checked_counts(counts):
@@ -280,8 +287,8 @@ def _checked_counts(counts):
         )
     if counts.min() < 0:
         raise InputError(f"counts must be at least 0, not {counts.min()}")
-    if counts.max() > WIDE_LIMIT:
-        raise InputError(f"counts must be at most {WIDE_LIMIT}, not {counts.max()}")
+    if counts.max() > LARGEST:
+        raise InputError(f"counts must be at most {LARGEST}, not {counts.max()}")
     empty = np.flatnonzero(~counts.any(axis=1))
     if len(empty):
         raise InputError(f"counts must give every word at least one letter, but word {empty[0]} has none")
@@ -310,17 +317,15 @@ def _tally_letters(letters, lengths, tally):
 
 
 @jit
-def _encode(tally, codes, shift, scale):
-    unit = 1.0 / scale / scale
-    for i in range(tally.size):
-        codes[i] = np.float64(tally[i] * unit).view(np.uint64) >> shift
-
-
-@jit
-def _widen(narrow, wide):
-    for i in range(narrow.size):
-        count = _value(narrow[i], np.uint64(BYTE_SHIFT)) * BYTE_SCALE * BYTE_SCALE
-        wide[i] = np.float64(count).view(np.uint64) >> np.uint64(WIDE_SHIFT)
+def _encode(tally, codes):
+    for block in range(codes.shape[0]):
+        for digit in range(codes.shape[1]):
+            for group in range(codes.shape[2]):
+                for i in range(GROUP):
+                    for row in range(ROWS):
+                        count = (tally[block, group * GROUP + i, row] >> 8 * digit) % BASE
+                        field = np.float64(count * UNIT).view(np.uint64) >> np.uint64(FIELD * i)
+                        codes[block, digit, group, row] |= field
 
 
 @jit
@@ -343,49 +348,46 @@ def _lists(tally, n_words):
 
 
 @jit
-def _value(code, shift):
-    """The float64 that a code stands for: its count, times 2^-1022 if it is a byte."""
-    return np.uint64(np.uint64(code) << shift).view(np.float64)
+def _value(code, i):
+    """The count of the i-th letter in a code, times UNIT."""
+    return np.uint64((code << np.uint64(FIELD * i)) & MASK).view(np.float64)
+
+
+@jit
+def _values(code):
+    return _value(code, 0), _value(code, 1), _value(code, 2), _value(code, 3), _value(code, 4)
 
 
 @jit(fastmath={"contract"})
-def _sum_letters(block, shift, e, s, sums):
+def _sum_letters(block, e, s, sums):
     """Z = sum_j n_j e_j and S = sum_j n_j s_j of each word of a block."""
     sums[:] = 0.0
-    for j in range(0, e.size, JAM):
-        n = block[j * ROWS : (j + JAM) * ROWS]
+    for j in range(0, e.size, GROUP):
+        codes = block[j // GROUP * ROWS : (j // GROUP + 1) * ROWS]
         e0, e1, e2, e3, e4 = e[j], e[j + 1], e[j + 2], e[j + 3], e[j + 4]
         s0, s1, s2, s3, s4 = s[j], s[j + 1], s[j + 2], s[j + 3], s[j + 4]
         for r in range(ROWS):
-            n0 = _value(n[r], shift)
-            n1 = _value(n[ROWS + r], shift)
-            n2 = _value(n[2 * ROWS + r], shift)
-            n3 = _value(n[3 * ROWS + r], shift)
-            n4 = _value(n[4 * ROWS + r], shift)
+            n0, n1, n2, n3, n4 = _values(codes[r])
             sums[r] = sums[r] + n0 * e0 + n1 * e1 + n2 * e2 + n3 * e3 + n4 * e4
             sums[ROWS + r] = sums[ROWS + r] + n0 * s0 + n1 * s1 + n2 * s2 + n3 * s3 + n4 * s4
 
 
 @jit(fastmath={"contract"})
-def _sum_words(block, shift, sums, totals):
+def _sum_words(block, sums, totals):
     """Add G_j = sum_w n_j c and K_j = sum_w n_j c o over the words of a block, lane by lane."""
-    for j in range(0, totals.size // (2 * LANES), JAM):
-        n = block[j * ROWS : (j + JAM) * ROWS]
-        t = totals[2 * LANES * j : 2 * LANES * (j + JAM)]
+    for group in range(block.size // ROWS):
+        codes = block[group * ROWS : (group + 1) * ROWS]
+        t = totals[2 * LANES * GROUP * group : 2 * LANES * GROUP * (group + 1)]
         for lane in range(LANES):
             g0, k0 = t[lane], t[LANES + lane]
             g1, k1 = t[2 * LANES + lane], t[3 * LANES + lane]
             g2, k2 = t[4 * LANES + lane], t[5 * LANES + lane]
             g3, k3 = t[6 * LANES + lane], t[7 * LANES + lane]
             g4, k4 = t[8 * LANES + lane], t[9 * LANES + lane]
-            for v in range(0, ROWS, LANES):  # unrolled: the loop over lanes is the one that becomes vectors
-                r = v + lane
+            for first in range(0, ROWS, LANES):  # unrolled by LLVM, so that the loop over lanes becomes vectors
+                r = first + lane
+                n0, n1, n2, n3, n4 = _values(codes[r])
                 c, o = sums[r], sums[ROWS + r]
-                n0 = _value(n[r], shift)
-                n1 = _value(n[ROWS + r], shift)
-                n2 = _value(n[2 * ROWS + r], shift)
-                n3 = _value(n[3 * ROWS + r], shift)
-                n4 = _value(n[4 * ROWS + r], shift)
                 g0, k0 = g0 + n0 * c, k0 + n0 * o
                 g1, k1 = g1 + n1 * c, k1 + n1 * o
                 g2, k2 = g2 + n2 * c, k2 + n2 * o
@@ -401,12 +403,15 @@ def _sum_words(block, shift, sums, totals):
 @jit
 def _by_block(layout, alpha, beta, work, f, d_alpha, d_beta, backward):
     """One pass over packed words: outputs f, loss, and with ``backward`` both gradients."""
-    heads, size = alpha.shape[0], work.e.shape[1] * ROWS
+    heads, columns = work.e.shape
+    width, size = columns // layout.digits, columns // GROUP * ROWS
     for h in range(heads):
         top = alpha[h].max()
-        for j in range(layout.d):
-            work.e[h, j] = layout.scale * math.exp(alpha[h, j] - top)
-            work.s[h, j] = work.e[h, j] * beta[h, j]
+        for digit in range(layout.digits):
+            for j in range(layout.d):
+                column = digit * width + j
+                work.e[h, column] = HALF * BASE**digit * math.exp(alpha[h, j] - top)
+                work.s[h, column] = work.e[h, column] * beta[h, j]
     work.totals[:] = 0.0
     work.losses[:] = 0.0
     for first in range(0, f.size, ROWS):
@@ -415,30 +420,43 @@ def _by_block(layout, alpha, beta, work, f, d_alpha, d_beta, backward):
         out[:] = -1.0
         for h in range(heads):
             sums = work.sums[h]
-            _sum_letters(block, layout.shift, work.e[h], work.s[h], sums)
+            _sum_letters(block, work.e[h], work.s[h], sums)
             for r in range(ROWS):
                 sums[r] = 1.0 / sums[r]
                 sums[ROWS + r] *= sums[r]
                 out[r] += sums[ROWS + r]
         for r in range(ROWS):
-            residual = (out[r] - labels[r]) * abs(labels[r])
-            work.losses[r] += residual * residual
-            work.residual[r] = residual
+            work.residual[r] = (out[r] - labels[r]) * abs(labels[r])
+            work.losses[r] += work.residual[r] * work.residual[r]
         if backward:
             for h in range(heads):
                 sums = work.sums[h]
                 for r in range(ROWS):
                     sums[r] *= work.residual[r]
                     sums[ROWS + r] *= sums[r]
-                _sum_words(block, layout.shift, sums, work.totals[h])
+                _sum_words(block, sums, work.totals[h])
     if backward:
-        for h in range(heads):
-            for j in range(layout.d):
-                lanes = work.totals[h, 2 * LANES * j : 2 * LANES * (j + 1)]
-                share = 2.0 / layout.n_words * work.e[h, j]
-                d_beta[h, j] = share * lanes[:LANES].sum()
-                d_alpha[h, j] = share * (beta[h, j] * lanes[:LANES].sum() - lanes[LANES:].sum())
+        _gather(layout, beta, work, d_alpha, d_beta)
     return work.losses.sum() / layout.n_words
+
+
+@jit
+def _gather(layout, beta, work, d_alpha, d_beta):
+    """Gradients from the partial sums: d_beta = (2/N) e G and d_alpha = (2/N) e (beta G - K)."""
+    d_alpha[:] = 0.0
+    d_beta[:] = 0.0
+    width = work.e.shape[1] // layout.digits
+    for h in range(work.e.shape[0]):
+        for digit in range(layout.digits):
+            for j in range(layout.d):
+                column = digit * width + j
+                g, k = 0.0, 0.0
+                for lane in range(2 * LANES * column, 2 * LANES * column + LANES):
+                    g += work.totals[h, lane]
+                    k += work.totals[h, LANES + lane]
+                share = 2.0 / layout.n_words * work.e[h, column]
+                d_beta[h, j] += share * g
+                d_alpha[h, j] += share * (beta[h, j] * g - k)
 
 
 @jit
@@ -486,13 +504,15 @@ def _letters_of(layout, word, letters, times):
     if layout.starts.size:
         first, last = layout.starts[word], layout.starts[word + 1]
         return layout.letters[first:last], layout.times[first:last]
-    at = 0
-    start = word // ROWS * (layout.codes.size // (layout.labels.size // ROWS)) + word % ROWS
+    at, groups = 0, (layout.d + GROUP - 1) // GROUP
     for letter in range(layout.d):
-        code = layout.codes[start + letter * ROWS]
-        if code:
-            letters[at] = letter
-            times[at] = int(_value(code, layout.shift) * layout.scale * layout.scale)
+        count = 0
+        for digit in range(layout.digits):
+            group = (word // ROWS * layout.digits + digit) * groups + letter // GROUP
+            code = layout.codes[group * ROWS + word % ROWS]
+            count += int(_value(code, letter % GROUP) / UNIT) * BASE**digit
+        if count:
+            letters[at], times[at] = letter, count
             at += 1
     return letters[:at], times[:at]
 
@@ -542,14 +562,14 @@ def _work(layout, heads):
     """Scratch arrays of the kernels."""
 
     def floats(*shape):
-        return _aligned(math.prod(shape), np.float64).reshape(shape)
+        return _aligned(shape, np.float64)
 
-    width, d = _padded(layout.d), layout.d
+    d, columns = layout.d, layout.digits * GROUP * _groups(layout.d)
     return Work(
-        e=floats(heads, width),
-        s=floats(heads, width),
+        e=floats(heads, columns),
+        s=floats(heads, columns),
         sums=floats(heads, 2 * ROWS),
-        totals=floats(heads, 2 * LANES * width),
+        totals=floats(heads, 2 * LANES * columns),
         losses=floats(ROWS),
         residual=floats(ROWS),
         letters=np.empty(d, dtype=np.int32),
