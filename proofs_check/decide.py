@@ -145,8 +145,9 @@ def _student(samples, mean):
     from scipy.special import stdtrit
 
     samples = np.asarray(samples, dtype=float)
-    error = samples.std(ddof=1) / np.sqrt(samples.size)
-    return (samples.mean() - mean) / error, float(stdtrit(samples.size - 1, 1 - FALSE_ALARM / 2))
+    difference, error = samples.mean() - mean, samples.std(ddof=1) / np.sqrt(samples.size)
+    statistic = difference / error if error else np.copysign(np.inf, difference) if difference else 0.0
+    return statistic, float(stdtrit(samples.size - 1, 1 - FALSE_ALARM / 2))
 
 
 def _shown(case, found, claimed):

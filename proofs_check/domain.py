@@ -5,6 +5,7 @@ draws a small exact case (fractions), `Domain.symbols` makes the symbolic case a
 arithmetic on a `Case`, so the same function gives floats, fractions and sympy expressions.
 """
 
+import math
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -107,6 +108,16 @@ class SymbolicLaw:
         return _G1(sympy.cancel(z))
 
 
+def ceiling(x):
+    """Smallest whole number that is at least x."""
+    return sympy.ceiling(x) if isinstance(x, sympy.Basic) else math.ceil(x)
+
+
+def positive_part(x):
+    """max(x, 0)."""
+    return sympy.Max(x, 0) if isinstance(x, sympy.Basic) else max(x, 0)
+
+
 class GivenLength:
     """Every word has the length ``m``, a symbol; what holds for each length holds for every law."""
 
@@ -157,6 +168,22 @@ class Real:
     def symbol(self, name):
         positive = True if self.low is not None and self.low >= 0 else None
         return sympy.Symbol(name, real=True, positive=positive)
+
+
+class Each:
+    """One value for each of as many things as the parameter named ``count`` says."""
+
+    def __init__(self, count, one):
+        self.count, self.one = count, one
+
+    def check(self, name, value, case):
+        count = getattr(case, self.count)
+        if not isinstance(value, list | tuple) or len(value) != count:
+            raise InputError(f"{name} must be a list of {count} numbers, one for each of {self.count}, not {value!r}")
+        return [self.one.check(name, v, case) for v in value]
+
+    def sample(self, rng, case):
+        return [self.one.sample(rng, case) for _ in range(int(getattr(case, self.count)))]
 
 
 class Length:

@@ -225,7 +225,7 @@ def _(formula):
             yield on_side("sign of the logit gap", sign * (target - other), case)
 
 
-sign_condition.mutant("sign of kappa", turning_point=lambda c, v: c.D * c.M1 / 2 / ((c.q + c.kappa) * c.M1 + c.G * c.M2))
+sign_condition.mutant("q + k/d", turning_point=lambda c, v: c.D * c.M1 / 2 / ((c.q + c.kappa) * c.M1 + c.G * c.M2))
 sign_condition.mutant("factor 2", turning_point=lambda c, v: 2 * v)
 sign_condition.mutant("q for 1 - q", turning_point=lambda c, v: c.D * c.M1 / (2 * (c.excess * c.M1 + c.q * c.M2)))
 sign_condition.mutant("M1 and M2 swapped", turning_point=lambda c, v: c.D * c.M2 / (2 * (c.excess * c.M2 + c.G * c.M1)))

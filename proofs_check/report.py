@@ -11,7 +11,7 @@ from analytic.errors import InputError
 
 from .claims import KINDS, REFUTED, registry
 
-MODULES = ("gradients", "moments", "phase_one", "phase_two", "failures")  # in the order of the theorem
+MODULES = ("gradients", "moments", "phase_one", "phase_two", "certificates", "failures")  # in the order of the theorem
 
 
 def load():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy
 
-from proofs_check.decide import FALSE_ALARM, agrees, below, close, exact, identity, positive, sampled
+from proofs_check.decide import FALSE_ALARM, agrees, below, close, exact, identity, on_side, positive, sampled
 from proofs_check.domain import LETTERS, Case, ExactLaw, SymbolicLaw, substituted
 from proofs_check.letters import (
     Dual,
@@ -181,6 +181,18 @@ def test_sampled_means_are_accepted_at_the_mean_and_refused_ten_errors_away():
     assert sampled("mean", samples, 0.0).held is True
     step = sampled("mean", samples, 10 / np.sqrt(40))
     assert step.held is False and step.slack > step.tolerance
+
+
+def test_samples_without_spread_must_agree_exactly():
+    assert sampled("constant", np.zeros(5), 0.0).held is True
+    assert sampled("constant", np.zeros(5), 1e-9).held is False
+
+
+def test_the_side_of_zero_is_decided_only_when_it_is_clear():
+    samples = np.random.default_rng(0).standard_normal(40)
+    assert on_side("unclear", samples).held is None
+    assert on_side("above", samples + 5).held is True
+    assert on_side("below", samples - 5).held is False
 
 
 def test_false_alarms_of_sampled_comparisons_are_as_rare_as_stated():
