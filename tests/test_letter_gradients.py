@@ -222,6 +222,16 @@ def test_scores_of_ten_thousand_pick_the_best_letter_of_each_word(path):
     assert np.all(np.abs(d_beta - wanted) <= 1e-13)
 
 
+@pytest.mark.parametrize("size", (1e-60, 1e29, 1e60, 1e140))
+@pytest.mark.parametrize("path", (packed, wide, sparse))
+def test_output_weights_of_any_size_do_not_overflow(path, size):
+    counts, labels, words, alpha, beta = case(path, 2)
+    alpha *= 0.95 * FAR_SCORES / np.ptp(alpha)
+    beta *= size
+    wanted = letter_twin.loss_and_gradient(counts, labels, alpha, beta)
+    assert_same(loss_and_gradient(words, alpha, beta), wanted, absolute_terms(counts, labels, alpha, beta), ROUNDING)
+
+
 def test_one_letter_words_show_the_output_weight():
     labels = np.array([1, -1, 1])
     words = Words.from_counts(np.diag([1, 5, 1_000_000]), labels)

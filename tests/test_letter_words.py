@@ -64,6 +64,7 @@ CASES = {  # lengths, d: through every way of drawing and packing
     "lists": (np.full(300, 20), 3000),
     "long words": (np.full(200, 3000), 7),
     "long words among short ones": (np.where(np.arange(700) == 650, 100_000, 1 + np.arange(700) % 50), 50),
+    "a long word after thousands of short ones": (np.where(np.arange(6000) == 5900, 100_000, 20), 50),
     "two letters": (np.arange(1, 200), 2),
 }
 
@@ -88,6 +89,13 @@ def same_words(one, other):
 def test_the_generator_alone_decides_the_words(lengths, d):
     one, again, other = (sample_words(np.random.default_rng(seed), lengths, d, any_of(1)) for seed in (1, 1, 2))
     assert same_words(one, again) and not same_words(one, other)
+
+
+def test_words_are_consecutive_draws():
+    lengths = np.random.default_rng(0).geometric(0.2, 1000)
+    letters = np.random.default_rng(1).integers(0, 7, size=lengths.sum(), dtype=np.uint16)
+    counts = [np.bincount(word, minlength=7) for word in np.split(letters, np.cumsum(lengths)[:-1])]
+    assert np.array_equal(sample_words(np.random.default_rng(1), lengths, 7, any_of(1)).counts(), counts)
 
 
 @pytest.mark.parametrize("length", (3, 200, 201, 5000))  # 200 letters and more than 40 d = 200 are drawn differently

@@ -1,0 +1,1 @@
+"""Speed of the kernels, against this machine's roofs and against other libraries: ``python -m benchmarks MODEL``."""
