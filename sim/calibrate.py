@@ -6,8 +6,8 @@ joint     both rates 1; the fewest steps whose train loss meets the printed boun
 converge  rates of a single layer's phase to convergence, against the rows A and O; as many steps as joint at most.
           eta_O <= 1 is safe at any attention: the Hessian 2 E[a a^T] has no eigenvalue above 2
 one_step  eta_O and eta_A of single steps, against the rows O(1x)->A(1x) and A(1x)->O; where the paper prints
-          accuracy 1.00 after O(1x)->A(1x) a candidate must reach that too, and the three phases (both inits)
-          must end at or below joint GD's train loss
+          accuracy 1.00 after O(1x)->A(1x) a candidate must reach that too, and the three phases (both inits),
+          which reach the ideal gaps in the paper's figures, must end at or below joint GD's train loss
 
 Score of a candidate = sum over its rows of ((our mean - paper) / 0.02)^2: 1 is a miss by the smallest tolerance.
 """
@@ -147,7 +147,7 @@ class _Search:
             self.add("one_step", {"A": a, "O": o}, losses, None if wrong else score,
                      f"accuracy {accuracy:.3f} after O(1x)->A(1x)" if wrong else "")
         best = self.best("one_step")
-        while must_be_right and (fault := self.three_phase_fault(best.settings, end, joint_loss)):
+        while fault := self.three_phase_fault(best.settings, end, joint_loss):
             self.candidates[self.candidates.index(best)] = replace(best, score=None, note=fault)
             best = self.best("one_step")
         return best.settings

@@ -111,6 +111,8 @@ def gaps_figure(panels):
 
     with matplotlib.rc_context(RC):
         from matplotlib.figure import Figure
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
 
         figure = Figure(figsize=(WIDTH, 2.3))
         axes = figure.subplots(1, len(panels), sharey=True)
@@ -120,6 +122,9 @@ def gaps_figure(panels):
             ax.set_title(title + lost)
         axes[0].set_ylabel("gap, accuracy (ideal: 1)")
         handles, labels = axes[0].get_legend_handles_labels()
+        seeds = max(len(runs) for _, runs in panels)
+        handles += [Patch(color="0.5", alpha=0.3, linewidth=0), Line2D([], [], color="0.6", linewidth=0.8)]
+        labels += [f"± 1 std over {seeds} seeds", "end of phase 1, 2"]
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
         return figure
 
