@@ -12,10 +12,10 @@ from analytic.gradients.letter import Words, evaluate, scores
 from sim.runs import run_plan
 
 from .claims import claim
-from .decide import agrees, below, close, exact, holds, identity, positive, sampled
+from .decide import ROUNDING, agrees, below, close, exact, holds, identity, positive, sampled
 from .domain import LETTERS, Case, Domain, Each, Real, Whole, ceiling, positive_part
 from .letters import exact_score, population, words_of_length
-from .simulator import ROUNDING, SAMPLES, fresh_words, kernel_step, populations
+from .simulator import SAMPLES, fresh_words, kernel_step, populations
 
 FRACTION = 1 / (1 + sympy.Symbol("v", nonnegative=True))  # any number in (0, 1]
 
@@ -224,7 +224,7 @@ def _(formula):
         reported = bounds.error_probability(d, k, case.length, gap, **weights)
         yield close("analytic.bounds.error_probability", reported, error, ROUNDING, case)
         bound = case.length.tail(claimed["certified_length"])
-        yield below("test error <= P(m > M*)", error, bound, ROUNDING, case)
+        yield below("test error <= P(m > M*)", error, bound, case)
 
 
 def as_floats(values):

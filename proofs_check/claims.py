@@ -30,7 +30,10 @@ registry = {}
 
 @dataclass(frozen=True)
 class Step:
-    """One decision: ``held`` is True, False (then with a counterexample) or None (undecided)."""
+    """One decision: ``held`` is True, False (then with a counterexample) or None (undecided).
+
+    ``slack``: the measured deviation where there is a ``tolerance`` for it; else how far a bound is from its value.
+    """
 
     text: str
     kind: str
@@ -82,9 +85,10 @@ class Finding:
         """The finding of ``steps``: the first that failed, else the first undecided, else the tightest measured."""
         failed = [step for step in steps if step.held is False]
         open_ = [step for step in steps if step.held is None]
-        measured = [step for step in steps if step.slack is not None and step.tolerance]
-        tightest = max(measured, key=lambda step: step.slack / step.tolerance, default=None)
-        shown = failed[0] if failed else tightest
+        deviations = [step for step in steps if step.slack is not None and step.tolerance is not None]
+        bounds = [step for step in steps if step.slack is not None and step.tolerance is None]
+        worst = max(deviations, key=lambda step: step.slack / step.tolerance, default=None)
+        shown = failed[0] if failed else worst or min(bounds, key=lambda step: step.slack, default=None)
         if failed:
             reason = f"fails: {failed[0].text}"
         elif open_ or not steps:

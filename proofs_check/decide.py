@@ -9,6 +9,7 @@ from .claims import Step
 from .domain import Case, substituted
 
 TRIALS = 40  # instances tried for a counterexample when a symbolic step does not come out
+ROUNDING = 1e-12  # of the largest value: float64 sums of up to 1e4 terms, with room
 FALSE_ALARM = 1e-6  # probability that a true claim fails one comparison with sampled values
 
 
@@ -69,6 +70,13 @@ def positive(text, expression, domain=None, strict=True):
     return Step(text, "proved", False if witness else None, counterexample=witness)
 
 
+def squares(text, expression, parts):
+    """Steps that show expression >= 0: it is sum coefficient * base^2 over ``parts``, coefficients nonnegative."""
+    yield identity(text, expression, sum(coefficient * base**2 for coefficient, base in parts))
+    for i, (coefficient, _) in enumerate(parts, 1):
+        yield positive(f"{text}: coefficient {i} >= 0", coefficient, strict=False)
+
+
 def _sign(polynomial, strict):
     """+1 or -1 when the coefficients decide the sign, else 0."""
     polynomial = sympy.expand(polynomial)
@@ -116,12 +124,13 @@ def agrees(text, found, claimed, case=None, alarm=0.0):
     return Step(text, "simulated", held, counterexample=_shown(case, found, claimed) if held is False else None)
 
 
-def below(text, found, bound, tolerance, case=None):
-    """found <= bound up to rounding; the slack is how far the largest value stands above the bound."""
-    excess = float(np.max(np.asarray(found) - bound))
-    held = excess <= tolerance
+def below(text, found, bound, case=None):
+    """found <= bound, up to rounding; the slack is (bound - found) / |bound|, the smallest one: 0 is tight."""
+    found, bound = np.asarray(found, dtype=float), np.asarray(bound, dtype=float)
+    slack = float(np.min((bound - found) / np.abs(bound)))
+    held = slack >= -ROUNDING  # False for nan
     witness = None if held else _shown(case, found, bound)
-    return Step(text, "simulated", held, max(excess, 0.0) if np.isfinite(excess) else None, tolerance, witness)
+    return Step(text, "simulated", held, slack if np.isfinite(slack) else None, None, witness)
 
 
 def sampled(text, samples, claimed, case=None):
@@ -129,7 +138,8 @@ def sampled(text, samples, claimed, case=None):
     statistic, limit = _student(samples, claimed)
     held = bool(abs(statistic) <= limit)
     witness = None if held else _shown(case, np.mean(samples), claimed)
-    return Step(text, "simulated", held, float(abs(statistic)), limit, witness)
+    slack = float(abs(statistic)) if np.isfinite(statistic) else None
+    return Step(text, "simulated", held, slack, limit, witness)
 
 
 def on_side(text, samples, case=None):

@@ -10,10 +10,9 @@ from analytic.gradients.letter_twin import attention, scores
 from sim.runs import run_plan
 
 from .claims import claim
-from .decide import close, exact, identity
+from .decide import ROUNDING, close, exact, identity
 from .domain import LETTERS, Case, Whole
 from .letters import exact_gradient, exact_score, expectation, population
-from .simulator import ROUNDING
 
 
 @claim(

@@ -18,26 +18,35 @@ _m = sympy.Symbol("m", positive=True)
 # --- symbolic -------------------------------------------------------------------------------------------------------
 
 
+def count_moment(sizes, powers, m=_m):
+    """E[prod_c n_c^powers[c]] for the counts of m iid uniform letters grouped into classes of the given sizes.
+
+    The generating function is E[prod_c t_c^{n_c}] = B^m, B = sum_c size_c t_c / total, and a factor n_c comes from
+    t_c d/dt_c. With u_c = size_c t_c / (total B), t_c du_e/dt_c = [c = e] u_c - u_e u_c, so that R(u) B^m becomes
+    (t_c dR/dt_c + m u_c R) B^m. At the end all t are 1.
+    """
+    u = {name: sympy.Symbol(f"u_{name}") for name in sizes}
+    factor = sympy.Integer(1)
+    for name in (name for name, power in powers.items() for _ in range(power)):
+        change = sum(sympy.diff(factor, u[e]) * (int(e == name) * u[e] - u[e] * u[name]) for e in sizes)
+        factor = sympy.expand(change + m * u[name] * factor)
+    total = sum(sizes.values())
+    return factor.subs({u[name]: size / total for name, size in sizes.items()})
+
+
 def share_moment(case, classes, powers, negative=False):
     """E[prod_c p_c^powers[c]], or with ``negative`` E[1{no target letter} prod ...], for any d, k and length law.
 
     Letters are grouped into ``classes`` {name: number of letters}; p_c is the share of class c in the word. Names
-    that start with "target" are in S. For iid uniform letters E[prod_c t_c^{n_c} | m] = B^m, B = sum_c size_c t_c / d,
-    and a factor n_c comes from t_c d/dt_c. With u_c = size_c t_c / (d B), t_c du_e/dt_c = [c = e] u_c - u_e u_c, so
-    that R(u) B^m becomes (t_c dR/dt_c + m u_c R) B^m. At the end t = 1, or t_c = 0 for the targets.
+    that start with "target" are in S: words without them have the counts of the other letters, and probability z^m.
     """
-    u = {name: sympy.Symbol(f"u_{name}") for name in classes}
-    factor = sympy.Integer(1)
-    for name in (name for name, power in powers.items() for _ in range(power)):
-        change = sum(sympy.diff(factor, u[e]) * (int(e == name) * u[e] - u[e] * u[name]) for e in classes)
-        factor = sympy.expand(change + _m * u[name] * factor)
-    sizes = {name: 0 if negative and name.startswith("target") else size for name, size in classes.items()}
-    total = sum(sizes.values())
-    factor = factor.subs({u[name]: size / total for name, size in sizes.items()})
-    order = sum(powers.values())
+    sizes = {name: size for name, size in classes.items() if not (negative and name.startswith("target"))}
+    if any(power and name not in sizes for name, power in powers.items()):
+        return sympy.Integer(0)
+    z, order = sympy.cancel(sum(sizes.values()) / case.d), sum(powers.values())
     return sum(
-        coefficient * _length_moment(case.length, order - power, sympy.cancel(total / case.d))
-        for (power,), coefficient in sympy.Poly(factor, _m).terms()
+        coefficient * _length_moment(case.length, order - power, z)
+        for (power,), coefficient in sympy.Poly(count_moment(sizes, powers), _m).terms()
         if coefficient
     )
 

@@ -10,10 +10,10 @@ from analytic.lengths import balanced_geometric
 from analytic.moments import letter_moment
 
 from .claims import claim
-from .decide import close, exact, holds, identity, positive, sampled
+from .decide import ROUNDING, close, exact, holds, identity, positive, sampled
 from .domain import LETTERS, LONGER, Domain, ExactLaw, GivenLength, Real, Whole
 from .letters import population, share_moment, whole_population
-from .simulator import POPULATIONS, ROUNDING, SAMPLES, by_class, fresh_words
+from .simulator import POPULATIONS, SAMPLES, by_class, fresh_words
 
 
 def excess_steps():

@@ -9,12 +9,12 @@ import sympy
 from analytic import bounds, one_step
 
 from .claims import claim
-from .decide import agrees, close, exact, holds, identity, positive, sampled
+from .decide import ROUNDING, agrees, close, exact, holds, identity, positive, sampled
 from .domain import LETTERS, ExactLaw, Real
 from .gradients import uniform_attention_gradient
 from .letters import constant, exact_gradient, population
 from .moments import excess_steps
-from .simulator import GRID, ROUNDING, SAMPLES, SEEDS, by_class, kernel_step, populations, runs
+from .simulator import GRID, SAMPLES, SEEDS, by_class, kernel_step, populations, runs
 
 PHASE_ONE = LETTERS.having(rate_o=Real(0))
 EDGE = 1e-9  # how close to an end of the window the simulator is tried: far above rounding

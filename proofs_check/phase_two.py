@@ -13,12 +13,12 @@ from sim.tasks.letters import LetterTask
 
 from . import phase_one
 from .claims import claim
-from .decide import agrees, below, close, exact, holds, identity, on_side, positive, sampled
+from .decide import ROUNDING, agrees, below, close, exact, holds, identity, on_side, positive, sampled
 from .domain import LETTERS, LONGER, Domain, Real, Whole
 from .gradients import uniform_attention_gradient
 from .letters import constant, exact_gradient, population
 from .moments import drive_steps, excess_steps
-from .simulator import GRID, ROUNDING, SAMPLES, by_class, fresh_words, kernel_step, populations, runs
+from .simulator import GRID, SAMPLES, by_class, fresh_words, kernel_step, populations, runs
 
 PHASE_TWO = LETTERS.having(beta_target=Real(), beta_other=Real(), rate_a=Real(0))
 NEAR = 1e-6  # how close to the turning point the simulator is tried: far above rounding
@@ -323,7 +323,7 @@ def _(formula):
         run = runs("O(1x)->A(1x)", d, k, length, rate_o=0.35 * d, rate_a=20.0)
         for attention, logit in zip(run.attention_gap.values[:, -1], run.logit_gap.values[:, -1], strict=True):
             case = ATTENTION.check(d=d, k=k, ratio=float(np.exp(logit)), eps=0.5)
-            yield below("value at the logit gap", formula(case)["attention_gap"], attention, ROUNDING, case)
+            yield below("value at the logit gap", formula(case)["attention_gap"], attention, case)
 
 
 attention_gap.mutant("sign of the 1", attention_gap=lambda c, v: (c.k * c.ratio + 1) / (c.k * c.ratio + c.D))

@@ -11,7 +11,8 @@ from analytic.errors import InputError
 
 from .claims import KINDS, REFUTED, registry
 
-MODULES = ("gradients", "moments", "phase_one", "phase_two", "certificates", "failures")  # in the order of the theorem
+# in the order of the theorem
+MODULES = ("gradients", "moments", "phase_one", "phase_two", "certificates", "phase_three", "failures")
 
 
 def load():
@@ -109,7 +110,7 @@ class Report:
         return {"claims": [_plain(result) for result in self.claims]}
 
     def __repr__(self):
-        header = ("claim", "status", "evidence", "deviation (allowed)", "seconds")
+        header = ("claim", "status", "evidence", "deviation (allowed), slack", "seconds")
         rows = [header, *map(_row, self.claims)]
         if any(result.mutants for result in self.claims):
             kills = (f"{sum(k for _, k in r.mutants)}/{len(r.mutants)}" for r in self.claims)
@@ -123,8 +124,14 @@ def _row(result):
     held = [finding.kind for finding in result.evidence if finding.held]
     counts = [(kind, held.count(kind)) for kind in KINDS if kind in held]
     kinds = ", ".join(kind if count == 1 else f"{kind} {count}x" for kind, count in counts)
-    measured = [f"{f.slack:.2g} ({f.tolerance:.2g})" for f in result.evidence if f.slack is not None]
-    return result.id, result.status, kinds, "; ".join(measured), f"{result.seconds:.2f}"
+    measured = "; ".join(map(_measured, (f for f in result.evidence if f.slack is not None)))
+    return result.id, result.status, kinds, measured, f"{result.seconds:.2f}"
+
+
+def _measured(finding):
+    if finding.tolerance is None:
+        return f"slack {finding.slack:.2g}"
+    return f"{finding.slack:.2g} ({finding.tolerance:.2g})"
 
 
 def _complaints(results):

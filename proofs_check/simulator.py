@@ -9,7 +9,6 @@ from sim.tasks.letters import TRAIN, LetterTask, stream
 
 from .letters import whole_population
 
-ROUNDING = 1e-12  # of the largest value: float64 sums of up to 1e4 terms, with room
 POPULATIONS = ((3, 1, 6), (4, 2, 5), (6, 1, 4), (5, 3, 4))  # d, k, longest word
 SAMPLES = ((10, 1, "geometric:0.125"), (12, 3, "poisson:5"), (20, 2, "uniform:1:9"), (15, 1, "fixed:6"))
 GRID = tuple(
