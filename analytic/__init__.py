@@ -19,6 +19,8 @@ _NAMES = {
     "attention_first_ratio attention_first_probability attention_first_asymptote",
     "three_phases": "theory",
     "population": "PopulationPath population_path population_gradient population_flow flow_taylor",
+    "certificate": "Certificate certify",
+    "exact_signs": "score_sign",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
