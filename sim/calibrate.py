@@ -3,7 +3,8 @@
 Every stage keeps what the earlier ones chose and trains on search seeds (1000 and up), never on reported ones:
 
 joint     both rates 1; the fewest steps whose train loss meets the printed bounds on mean and deviation
-converge  rates of a single layer's phase to convergence, against the rows A and O; as many steps as joint at most.
+converge  the largest rates of a single layer's phase to convergence that match the rows A and O (score <= 1), or
+          the best one; as many steps as joint at most.
           eta_O <= 1 is safe at any attention: the Hessian 2 E[a a^T] has no eigenvalue above 2
 one_step  eta_O and eta_A of single steps, against the rows O(1x)->A(1x) and A(1x)->O; where the paper prints
           accuracy 1.00 after O(1x)->A(1x) a candidate must reach that too, and the three phases (both inits),
@@ -129,7 +130,9 @@ class _Search:
             stage = f"converge {layer}"
             for rate, runs in zip(CONVERGE[layer], results, strict=True):
                 self.add(stage, {layer: rate}, {layer: _losses(runs).mean()}, self.score(layer, runs))
-            best[layer] = self.best(stage).settings[layer]
+            # all that match are equally good; the largest of them gets nearest to convergence within the steps
+            matching = [c for c in self.candidates if c.stage == stage and c.score <= 1] or [self.best(stage)]
+            best[layer] = max(c.settings[layer] for c in matching)
         return best
 
     def one_step(self, converge, steps, joint_loss):
