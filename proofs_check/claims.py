@@ -18,7 +18,10 @@ not be decided counts for nothing.
 import random
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
+
+from analytic.errors import InputError
 
 KINDS = ("proved", "certified", "enumerated", "simulated")
 REFUTED, SKIPPED = "refuted", "skipped"
@@ -58,12 +61,15 @@ class Evidence:
         if self.needs and find_spec(self.needs) is None:
             return Finding(self.kind, None, reason=f"skipped: needs the package {self.needs}")
         started, steps = time.perf_counter(), []
-        for step in self.find(formula):
-            if step.kind != self.kind:
-                raise TypeError(f"{self.title}: a {step.kind} step in a piece of evidence that says {self.kind}")
-            steps.append(step)
-            if step.held is False:
-                break
+        try:
+            for step in self.find(formula):
+                if step.kind != self.kind:
+                    raise TypeError(f"{self.title}: a {step.kind} step in a piece of evidence that says {self.kind}")
+                steps.append(step)
+                if step.held is False:
+                    break
+        except (InputError, ZeroDivisionError) as error:  # a claimed value that does not exist or is not allowed
+            steps.append(Step(self.title, self.kind, False, counterexample={"error": str(error)}))
         return Finding.summary(self, steps, time.perf_counter() - started)
 
 
@@ -205,14 +211,9 @@ class Claim:
 
     def _fails_without(self, text):
         outside, rng = self.domain.without(text), random.Random(self.id)
-        for _ in range(CASES):
-            case = outside.sample(rng)
-            try:
-                if any(step.held is False for check in self.instances for step in check(self.formula, case)):
-                    return True
-            except ZeroDivisionError:  # the formula has no value there
-                return True
-        return False
+        cases = [outside.sample(rng) for _ in range(CASES)]
+        checks = [partial(check, case=case) for case in cases for check in self.instances]
+        return any(Evidence("enumerated", check, text).run(self.formula).held is False for check in checks)
 
     def mutant(self, name, **changes):
         """Plant a false variant: each of ``changes`` maps (case, claimed value) to a false value."""

@@ -12,7 +12,17 @@ from analytic.errors import InputError
 from .claims import KINDS, REFUTED, registry
 
 # in the order of the theorem
-MODULES = ("gradients", "moments", "phase_one", "phase_two", "certificates", "phase_three", "failures")
+MODULES = (
+    "gradients",
+    "symmetries",
+    "uniform_attention",
+    "moments",
+    "phase_one",
+    "phase_two",
+    "certificates",
+    "phase_three",
+    "failures",
+)
 
 
 def load():
