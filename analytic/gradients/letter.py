@@ -57,16 +57,17 @@ MASK = np.uint64(((1 << FIELD) - 1) << 45)  # letter 0: the lowest 4 bits of a f
 UNIT = 2.0**-1022  # what a count of one stands for there
 HALF = 2.0**511  # UNIT HALF HALF = 1
 BASE = 256  # counts below it fill one field
-LARGEST = 2**31 - 1  # count
+LARGEST = 2**31 - 1  # count, and length of a sampled word
 
 SPARSE_DENSITY = 0.07  # below this share of nonzero counts, lists of letters are faster
-FAR_SCORES = 200.0  # nothing overflows: 1 / Z <= e^200 / (UNIT HALF) < 2^800 ...
-FAR_WEIGHTS = 1e30  # ... times f - y and o, below 2^100 each
+FAR_SCORES = 200.0  # within them and FAR_WEIGHTS nothing overflows: 1 / Z <= e^200 / (UNIT HALF) < 2^800,
+FAR_WEIGHTS = 1e30  # and f - y and o, which multiply it, stay near 2^100
 
 CHUNK_COUNTS = 1 << 18  # counts tallied at a time while words are made
 LONG_WORD = 40  # words longer than this times d are drawn by binomials, the others letter by letter
 
 Layout = namedtuple("Layout", "codes digits starts letters times labels n_words d")
+Work = namedtuple("Work", "f d_alpha d_beta e s sums totals losses residual letters times shares outputs")
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -348,6 +349,35 @@ def _lists(tally, n_words):
 
 
 @jit
+def _floats(rows, columns):
+    """Zeros that start at a multiple of 64 bytes, the width of the widest vector load."""
+    buffer = np.zeros(rows * columns + 7)
+    start = -(buffer.ctypes.data // 8) % 8
+    return buffer[start : start + rows * columns].reshape(rows, columns)
+
+
+@jit
+def _work(layout, heads):
+    """What one pass fills: outputs f, gradients, and scratch."""
+    columns = layout.digits * ((layout.d + GROUP - 1) // GROUP * GROUP)
+    return Work(
+        _floats(1, layout.labels.size)[0],
+        _floats(heads, layout.d),
+        _floats(heads, layout.d),
+        _floats(heads, columns),
+        _floats(heads, columns),
+        _floats(heads, 2 * ROWS),
+        _floats(heads, 2 * LANES * columns),
+        _floats(1, ROWS)[0],
+        _floats(1, ROWS)[0],
+        np.empty(layout.d, np.int32),
+        np.empty(layout.d, np.int32),
+        _floats(heads, layout.d),
+        _floats(1, heads)[0],
+    )
+
+
+@jit
 def _value(code, i):
     """The count of the i-th letter in a code, times UNIT."""
     return np.uint64((code << np.uint64(FIELD * i)) & MASK).view(np.float64)
@@ -355,6 +385,7 @@ def _value(code, i):
 
 @jit
 def _values(code):
+    """All five of a code."""
     return _value(code, 0), _value(code, 1), _value(code, 2), _value(code, 3), _value(code, 4)
 
 
@@ -401,7 +432,7 @@ def _sum_words(block, sums, totals):
 
 
 @jit
-def _by_block(layout, alpha, beta, work, f, d_alpha, d_beta, backward):
+def _by_block(layout, alpha, beta, work, backward):
     """One pass over packed words: outputs f, loss, and with ``backward`` both gradients."""
     heads, columns = work.e.shape
     width, size = columns // layout.digits, columns // GROUP * ROWS
@@ -414,9 +445,9 @@ def _by_block(layout, alpha, beta, work, f, d_alpha, d_beta, backward):
                 work.s[h, column] = work.e[h, column] * beta[h, j]
     work.totals[:] = 0.0
     work.losses[:] = 0.0
-    for first in range(0, f.size, ROWS):
+    for first in range(0, layout.labels.size, ROWS):
         block = layout.codes[first // ROWS * size : (first // ROWS + 1) * size]
-        out, labels = f[first : first + ROWS], layout.labels[first : first + ROWS]
+        out, labels = work.f[first : first + ROWS], layout.labels[first : first + ROWS]
         out[:] = -1.0
         for h in range(heads):
             sums = work.sums[h]
@@ -436,15 +467,15 @@ def _by_block(layout, alpha, beta, work, f, d_alpha, d_beta, backward):
                     sums[ROWS + r] *= sums[r]
                 _sum_words(block, sums, work.totals[h])
     if backward:
-        _gather(layout, beta, work, d_alpha, d_beta)
+        _gather(layout, beta, work)
     return work.losses.sum() / layout.n_words
 
 
 @jit
-def _gather(layout, beta, work, d_alpha, d_beta):
+def _gather(layout, beta, work):
     """Gradients from the partial sums: d_beta = (2/N) e G and d_alpha = (2/N) e (beta G - K)."""
-    d_alpha[:] = 0.0
-    d_beta[:] = 0.0
+    work.d_alpha[:] = 0.0
+    work.d_beta[:] = 0.0
     width = work.e.shape[1] // layout.digits
     for h in range(work.e.shape[0]):
         for digit in range(layout.digits):
@@ -455,24 +486,24 @@ def _gather(layout, beta, work, d_alpha, d_beta):
                     g += work.totals[h, lane]
                     k += work.totals[h, LANES + lane]
                 share = 2.0 / layout.n_words * work.e[h, column]
-                d_beta[h, j] += share * g
-                d_alpha[h, j] += share * (beta[h, j] * g - k)
+                work.d_beta[h, j] += share * g
+                work.d_alpha[h, j] += share * (beta[h, j] * g - k)
 
 
 @jit
-def _by_word(layout, alpha, beta, near, work, f, d_alpha, d_beta, backward):
+def _by_word(layout, alpha, beta, near, work, backward):
     """The same for words one by one: for lists of letters, and for scores that lie far apart (not ``near``)."""
     heads = alpha.shape[0]
     loss = 0.0
-    d_alpha[:] = 0.0
-    d_beta[:] = 0.0
+    work.d_alpha[:] = 0.0
+    work.d_beta[:] = 0.0
     for h in range(heads):
         top = alpha[h].max()
         for j in range(layout.d):
             work.e[h, j] = math.exp(alpha[h, j] - top)
     for word in range(layout.n_words):
         letters, times = _letters_of(layout, word, work.letters, work.times)
-        f[word] = -1.0
+        work.f[word] = -1.0
         for h in range(heads):
             top = -math.inf
             for letter in letters:
@@ -486,15 +517,15 @@ def _by_word(layout, alpha, beta, near, work, f, d_alpha, d_beta, backward):
             work.outputs[h] = output / total
             for i in range(letters.size):
                 work.shares[h, i] /= total
-            f[word] += work.outputs[h]
-        residual = f[word] - layout.labels[word]
+            work.f[word] += work.outputs[h]
+        residual = work.f[word] - layout.labels[word]
         loss += residual * residual
         if backward:
             for h in range(heads):
                 for i, letter in enumerate(letters):
                     pull = 2.0 / layout.n_words * residual * work.shares[h, i]
-                    d_beta[h, letter] += pull
-                    d_alpha[h, letter] += pull * (beta[h, letter] - work.outputs[h])
+                    work.d_beta[h, letter] += pull
+                    work.d_alpha[h, letter] += pull * (beta[h, letter] - work.outputs[h])
     return loss / layout.n_words
 
 
@@ -527,60 +558,46 @@ def _unpack(layout, counts):
 
 
 @jit
-def _pass(layout, alpha, beta, work, f, d_alpha, d_beta, backward):
-    """Outputs f, loss and gradients at one state, by the path that suits it."""
+def _pass(layout, alpha, beta, work, backward):
+    """Outputs, loss and gradients at one state, by the way that suits it."""
     near = True
     for h in range(alpha.shape[0]):
         near &= alpha[h].max() - alpha[h].min() <= FAR_SCORES
         near &= max(beta[h].max(), -beta[h].min()) <= FAR_WEIGHTS
     if near and not layout.starts.size:
-        return _by_block(layout, alpha, beta, work, f, d_alpha, d_beta, backward)
-    return _by_word(layout, alpha, beta, near, work, f, d_alpha, d_beta, backward)
+        return _by_block(layout, alpha, beta, work, backward)
+    return _by_word(layout, alpha, beta, near, work, backward)
 
 
 @jit
-def _descend(layout, alpha, beta, work, f, d_alpha, d_beta, rate_a, rate_o, loss, loss_limit):
+def _once(layout, alpha, beta, backward):
+    work = _work(layout, alpha.shape[0])
+    loss = _pass(layout, alpha, beta, work, backward)
+    return loss, work.f[: layout.n_words], work.d_alpha, work.d_beta
+
+
+@jit
+def _descend(layout, alpha, beta, rate_a, rate_o, loss, loss_limit):
     """Fill loss[t], alpha[t], beta[t] from alpha[0], beta[0] on; returns how many states were reached."""
+    work = _work(layout, alpha.shape[1])
     last = loss.size - 1
     for t in range(loss.size):
-        loss[t] = _pass(layout, alpha[t], beta[t], work, f, d_alpha, d_beta, t < last)
+        loss[t] = _pass(layout, alpha[t], beta[t], work, t < last)
         if not (loss[t] < math.inf and loss[t] <= loss_limit):
             return t + 1
         if t < last:
-            alpha[t + 1] = alpha[t] - rate_a * d_alpha
-            beta[t + 1] = beta[t] - rate_o * d_beta
+            alpha[t + 1] = alpha[t] - rate_a * work.d_alpha
+            beta[t + 1] = beta[t] - rate_o * work.d_beta
     return loss.size
 
 
 # ---- what others call ------------------------------------------------------------------------------------------------
 
-Work = namedtuple("Work", "e s sums totals losses residual letters times shares outputs")
 Path = namedtuple("Path", "loss alpha beta")
 
 
-def _work(layout, heads):
-    """Scratch arrays of the kernels."""
-
-    def floats(*shape):
-        return _aligned(shape, np.float64)
-
-    d, columns = layout.d, layout.digits * GROUP * _groups(layout.d)
-    return Work(
-        e=floats(heads, columns),
-        s=floats(heads, columns),
-        sums=floats(heads, 2 * ROWS),
-        totals=floats(heads, 2 * LANES * columns),
-        losses=floats(ROWS),
-        residual=floats(ROWS),
-        letters=np.empty(d, dtype=np.int32),
-        times=np.empty(d, dtype=np.int32),
-        shares=floats(heads, d),
-        outputs=floats(heads),
-    )
-
-
-def _parameters(words, alpha, beta):
-    """``alpha`` and ``beta`` as (H, d) float64 arrays of their own."""
+def _checked(words, alpha, beta):
+    """The layout of ``words``, and ``alpha`` and ``beta`` as (H, d) float64 arrays of their own."""
     if not isinstance(words, Words):
         raise InputError(f"words must be made by Words.from_counts or sample_words, not {type(words).__name__}")
     arrays = []
@@ -594,15 +611,7 @@ def _parameters(words, alpha, beta):
         arrays.append(np.array(array, dtype=np.float64, order="C"))
     if arrays[0].shape != arrays[1].shape:
         raise InputError(f"beta must have the shape of alpha, {arrays[0].shape}, not {arrays[1].shape}")
-    return [array.reshape(-1, words.d) for array in arrays]
-
-
-def _evaluate(words, alpha, beta, backward):
-    alpha, beta = _parameters(words, alpha, beta)
-    layout, f = words._layout, np.empty(len(words._layout.labels))
-    d_alpha, d_beta = np.empty_like(alpha), np.empty_like(beta)
-    loss = _pass(layout, alpha, beta, _work(layout, len(alpha)), f, d_alpha, d_beta, backward)
-    return f[: words.n_words], loss, d_alpha, d_beta
+    return words._layout, *(array.reshape(-1, words.d) for array in arrays)
 
 
 def scores(words, alpha, beta):
@@ -630,7 +639,7 @@ def scores(words, alpha, beta):
     >>> scores(words, [0.0, 0.0], [2.0, 0.0])
     array([ 0., -1.])
     """
-    return _evaluate(words, alpha, beta, False)[0]
+    return _once(*_checked(words, alpha, beta), False)[1]
 
 
 def evaluate(words, alpha, beta):
@@ -644,7 +653,7 @@ def evaluate(words, alpha, beta):
     >>> evaluate(words, [0.0, 0.0], [2.0, 0.0])
     (0.5, 0.5)
     """
-    f, loss, _, _ = _evaluate(words, alpha, beta, False)
+    loss, f, _, _ = _once(*_checked(words, alpha, beta), False)
     return loss, float(np.mean(words.labels * f > 0))
 
 
@@ -664,7 +673,7 @@ def loss_and_gradient(words, alpha, beta):
     >>> loss, d_alpha, d_beta
     (0.5, array([-0.5,  0.5]), array([-0.5, -0.5]))
     """
-    _, loss, d_alpha, d_beta = _evaluate(words, alpha, beta, True)
+    loss, _, d_alpha, d_beta = _once(*_checked(words, alpha, beta), True)
     return loss, d_alpha.reshape(np.shape(alpha)), d_beta.reshape(np.shape(beta))
 
 
@@ -704,12 +713,10 @@ def descend(words, alpha, beta, rate_a, rate_o, steps, loss_limit=math.inf):
     [2.0, 1.25, 0.9765625]
     """
     shape = np.shape(alpha)
-    alpha, beta = _parameters(words, alpha, beta)
+    layout, alpha, beta = _checked(words, alpha, beta)
     rate_a, rate_o, steps = rate("rate_a", rate_a), rate("rate_o", rate_o), whole("steps", steps, low=0)
     loss_limit = math.inf if loss_limit == math.inf else real("loss_limit", loss_limit, low=0.0)
-    layout, f = words._layout, np.empty(len(words._layout.labels))
-    loss, alphas, betas = np.empty(steps + 1), np.empty((steps + 1, *alpha.shape)), np.empty((steps + 1, *alpha.shape))
+    loss, alphas, betas = np.empty(steps + 1), np.empty((steps + 1, *alpha.shape)), np.empty((steps + 1, *beta.shape))
     alphas[0], betas[0] = alpha, beta
-    work, d_alpha, d_beta = _work(layout, len(alpha)), np.empty_like(alpha), np.empty_like(beta)
-    n = _descend(layout, alphas, betas, work, f, d_alpha, d_beta, rate_a, rate_o, loss, loss_limit)
+    n = _descend(layout, alphas, betas, rate_a, rate_o, loss, loss_limit)
     return Path(loss[:n], alphas[:n].reshape(n, *shape), betas[:n].reshape(n, *shape))
