@@ -42,6 +42,7 @@ then each word subtracts the largest score among its own letters. The choice dep
 import math
 from collections import namedtuple
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -347,8 +348,10 @@ def _lists(tally, n_words):
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------
 
+inner = partial(jit, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # only for kernels to call: compiles faster
 
-@jit
+
+@inner
 def _floats(rows, columns):
     """Zeros that start at a multiple of 64 bytes, the width of the widest vector load."""
     buffer = np.zeros(rows * columns + 7)
@@ -356,7 +359,7 @@ def _floats(rows, columns):
     return buffer[start : start + rows * columns].reshape(rows, columns)
 
 
-@jit
+@inner
 def _work(layout, heads):
     """What one pass fills: outputs f, gradients, and scratch."""
     columns = layout.digits * ((layout.d + GROUP - 1) // GROUP * GROUP)
@@ -377,19 +380,19 @@ def _work(layout, heads):
     )
 
 
-@jit
+@inner
 def _value(code, i):
     """The count of the i-th letter in a code, times UNIT."""
     return np.uint64((code << np.uint64(FIELD * i)) & MASK).view(np.float64)
 
 
-@jit
+@inner
 def _values(code):
     """All five of a code."""
     return _value(code, 0), _value(code, 1), _value(code, 2), _value(code, 3), _value(code, 4)
 
 
-@jit(fastmath={"contract"})
+@inner(fastmath={"contract"})
 def _sum_letters(block, e, s, sums):
     """Z = sum_j n_j e_j and S = sum_j n_j s_j of each word of a block."""
     sums[:] = 0.0
@@ -403,7 +406,7 @@ def _sum_letters(block, e, s, sums):
             sums[ROWS + r] = sums[ROWS + r] + n0 * s0 + n1 * s1 + n2 * s2 + n3 * s3 + n4 * s4
 
 
-@jit(fastmath={"contract"})
+@inner(fastmath={"contract"})
 def _sum_words(block, sums, totals):
     """Add G_j = sum_w n_j c and K_j = sum_w n_j c o over the words of a block, lane by lane."""
     for group in range(block.size // ROWS):
@@ -431,7 +434,7 @@ def _sum_words(block, sums, totals):
             t[8 * LANES + lane], t[9 * LANES + lane] = g4, k4
 
 
-@jit
+@inner
 def _by_block(layout, alpha, beta, work, backward):
     """One pass over packed words: outputs f, loss, and with ``backward`` both gradients."""
     heads, columns = work.e.shape
@@ -471,7 +474,7 @@ def _by_block(layout, alpha, beta, work, backward):
     return work.losses.sum() / layout.n_words
 
 
-@jit
+@inner
 def _gather(layout, beta, work):
     """Gradients from the partial sums: d_beta = (2/N) e G and d_alpha = (2/N) e (beta G - K)."""
     work.d_alpha[:] = 0.0
@@ -490,7 +493,7 @@ def _gather(layout, beta, work):
                 work.d_alpha[h, j] += share * (beta[h, j] * g - k)
 
 
-@jit
+@inner
 def _by_word(layout, alpha, beta, near, work, backward):
     """The same for words one by one: for lists of letters, and for scores that lie far apart (not ``near``)."""
     heads = alpha.shape[0]
@@ -557,7 +560,7 @@ def _unpack(layout, counts):
             counts[word, letter] = often[i]
 
 
-@jit
+@inner
 def _pass(layout, alpha, beta, work, backward):
     """Outputs, loss and gradients at one state, by the way that suits it."""
     near = True
@@ -570,25 +573,23 @@ def _pass(layout, alpha, beta, work, backward):
 
 
 @jit
-def _once(layout, alpha, beta, backward):
-    work = _work(layout, alpha.shape[0])
-    loss = _pass(layout, alpha, beta, work, backward)
-    return loss, work.f[: layout.n_words], work.d_alpha, work.d_beta
+def _run(layout, alpha, beta, rate_a, rate_o, loss, loss_limit, last_gradient):
+    """Fill loss[t], alpha[t], beta[t] from alpha[0], beta[0] on.
 
-
-@jit
-def _descend(layout, alpha, beta, rate_a, rate_o, loss, loss_limit):
-    """Fill loss[t], alpha[t], beta[t] from alpha[0], beta[0] on; returns how many states were reached."""
+    Returns how many states were reached, and of the last one f and, if ``last_gradient``, the gradients.
+    """
     work = _work(layout, alpha.shape[1])
-    last = loss.size - 1
+    n, last = 0, loss.size - 1
     for t in range(loss.size):
-        loss[t] = _pass(layout, alpha[t], beta[t], work, t < last)
-        if not (loss[t] < math.inf and loss[t] <= loss_limit):
-            return t + 1
-        if t < last:
-            alpha[t + 1] = alpha[t] - rate_a * work.d_alpha
-            beta[t + 1] = beta[t] - rate_o * work.d_beta
-    return loss.size
+        loss[t] = _pass(layout, alpha[t], beta[t], work, t < last or last_gradient)
+        n = t + 1
+        if t == last or not (loss[t] < math.inf and loss[t] <= loss_limit):
+            break
+        for h in range(alpha.shape[1]):
+            for j in range(layout.d):
+                alpha[n, h, j] = alpha[t, h, j] - rate_a * work.d_alpha[h, j]
+                beta[n, h, j] = beta[t, h, j] - rate_o * work.d_beta[h, j]
+    return n, work.f[: layout.n_words], work.d_alpha, work.d_beta
 
 
 # ---- what others call ------------------------------------------------------------------------------------------------
@@ -612,6 +613,14 @@ def _checked(words, alpha, beta):
     if arrays[0].shape != arrays[1].shape:
         raise InputError(f"beta must have the shape of alpha, {arrays[0].shape}, not {arrays[1].shape}")
     return words._layout, *(array.reshape(-1, words.d) for array in arrays)
+
+
+def _state(words, alpha, beta, gradient):
+    """f, loss and, if ``gradient``, the gradients at one state."""
+    layout, alpha, beta = _checked(words, alpha, beta)
+    loss = np.empty(1)
+    _, f, d_alpha, d_beta = _run(layout, alpha[None], beta[None], 0.0, 0.0, loss, math.inf, gradient)
+    return f, float(loss[0]), d_alpha, d_beta
 
 
 def scores(words, alpha, beta):
@@ -639,7 +648,7 @@ def scores(words, alpha, beta):
     >>> scores(words, [0.0, 0.0], [2.0, 0.0])
     array([ 0., -1.])
     """
-    return _once(*_checked(words, alpha, beta), False)[1]
+    return _state(words, alpha, beta, gradient=False)[0]
 
 
 def evaluate(words, alpha, beta):
@@ -653,7 +662,7 @@ def evaluate(words, alpha, beta):
     >>> evaluate(words, [0.0, 0.0], [2.0, 0.0])
     (0.5, 0.5)
     """
-    loss, f, _, _ = _once(*_checked(words, alpha, beta), False)
+    f, loss, _, _ = _state(words, alpha, beta, gradient=False)
     return loss, float(np.mean(words.labels * f > 0))
 
 
@@ -673,7 +682,7 @@ def loss_and_gradient(words, alpha, beta):
     >>> loss, d_alpha, d_beta
     (0.5, array([-0.5,  0.5]), array([-0.5, -0.5]))
     """
-    loss, _, d_alpha, d_beta = _once(*_checked(words, alpha, beta), True)
+    _, loss, d_alpha, d_beta = _state(words, alpha, beta, gradient=True)
     return loss, d_alpha.reshape(np.shape(alpha)), d_beta.reshape(np.shape(beta))
 
 
@@ -718,5 +727,5 @@ def descend(words, alpha, beta, rate_a, rate_o, steps, loss_limit=math.inf):
     loss_limit = math.inf if loss_limit == math.inf else real("loss_limit", loss_limit, low=0.0)
     loss, alphas, betas = np.empty(steps + 1), np.empty((steps + 1, *alpha.shape)), np.empty((steps + 1, *beta.shape))
     alphas[0], betas[0] = alpha, beta
-    n = _descend(layout, alphas, betas, rate_a, rate_o, loss, loss_limit)
+    n = _run(layout, alphas, betas, rate_a, rate_o, loss, loss_limit, False)[0]
     return Path(loss[:n], alphas[:n].reshape(n, *shape), betas[:n].reshape(n, *shape))
