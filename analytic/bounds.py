@@ -67,16 +67,16 @@ def attention_gap(d, k, logit_gap):
     0.998520372
     """
     d, k = check_alphabet(d, k)
-    weight = np.exp(-np.asarray(logit_gap, dtype=np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
+        weight = np.exp(-np.asarray(logit_gap, dtype=np.float64))
         return np.where(np.isinf(weight), -1 / (d - k), (k - weight) / (k + (d - k) * weight))
 
 
 def smallest_weight_gap(d, k, logit_gap):
     """Smallest attention weight in S minus the largest other: (e^g - 1)/(k e^g + D), ideal 1/k."""
     d, k = check_alphabet(d, k)
-    weight = np.exp(-np.asarray(logit_gap, dtype=np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
+        weight = np.exp(-np.asarray(logit_gap, dtype=np.float64))
         return np.where(np.isinf(weight), -1 / (d - k), (1 - weight) / (k + (d - k) * weight))
 
 

@@ -102,7 +102,7 @@ class OutputPhase:
         t = np.where(b == 0, 0.0, np.where(theta >= 0, 1.0, -1.0) / (np.abs(theta) + np.sqrt(theta**2 + 1)))
         cosine = 1 / np.sqrt(t**2 + 1)
         first, second = a - t * b, c + t * b
-        vectors = np.stack([np.stack([cosine, t * cosine], -1), np.stack([-t * cosine, cosine], -1)], -2)
+        vectors = np.stack([np.stack([cosine, -t * cosine], -1), np.stack([t * cosine, cosine], -1)], -2)
         order = np.where((first <= second)[..., None], [0, 1], [1, 0])
         values = np.take_along_axis(np.stack([first, second], -1), order, -1)
         return values, np.take_along_axis(vectors, order[..., None], -2)  # rows are eigenvectors
