@@ -1,6 +1,8 @@
 """How the stored settings were found: a grid search against the train-loss column of Table 1.
 
-Every stage keeps what the earlier ones chose and trains on search seeds (1000 and up), never on reported ones:
+Every stage keeps what the earlier ones chose and trains on search seeds (1000 and up), never on reported ones.
+
+Occurrence and OR:
 
 joint     both rates 1; the fewest steps whose train loss meets the printed bounds on mean and deviation
 converge  the largest rates of a single layer's phase to convergence that match the rows A and O (score <= 1), or
@@ -9,6 +11,15 @@ converge  the largest rates of a single layer's phase to convergence that match 
 one_step  eta_O and eta_A of single steps, against the rows O(1x)->A(1x) and A(1x)->O; where the paper prints
           accuracy 1.00 after O(1x)->A(1x) a candidate must reach that too, and the three phases (both inits),
           which reach the ideal gaps in the paper's figures, must end at or below joint GD's train loss
+
+AND, whose init and number of attention steps the paper does not tell us either:
+
+init       standard deviations of alpha's and beta's entries, against the rows A (at the middle of the rates below)
+           and O. eta_O of a phase to convergence is 1/H, safe at any attention of H heads: no eigenvalue exceeds 2 H
+converge   eta_A of an attention phase, against the row A
+one_step   steps of the attention phases of the other rows and eta_O of the single output step, against the rows
+           A -> O and O(1x) -> A; no row has a single attention step, so its eta_A is the general one
+joint      both rates and the number of steps, against mean and deviation; the test accuracy must reach the printed one
 
 Score of a candidate = sum over its rows of ((our mean - paper) / 0.02)^2: 1 is a miss by the smallest tolerance.
 """
@@ -23,7 +34,7 @@ from analytic.errors import InputError
 from . import paper, tables
 from .config import resolve
 from .runs import check_seeds, train_all
-from .settings import settings_for
+from .settings import D, settings_for, stored
 from .tasks import make_task
 
 JOINT_STEPS = (500, 2000, 8000)
@@ -31,6 +42,14 @@ CONVERGE = {"A": (0.5, 1.0, 2.0, 5.0), "O": (0.25, 0.5, 1.0)}
 ONE_STEP_O = tuple(np.arange(10, 23.5, 0.5).tolist())
 ONE_STEP_A = (25.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 600.0, 800.0)
 ROUNDS_TO_ONE = 0.995  # printed as 1.00
+
+AND_SCALES = (0.1, 0.5, 1.0, 1.5)
+AND_RATES_A = (3.0, 10.0, 30.0)
+AND_STEPS = 2000
+AND_ATTENTION_STEPS = (25, 50, 75, 100, 150, 200, 300, 500)
+AND_ONE_STEP_O = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.5, 17.5)
+AND_JOINT_O = (0.1, 0.25, 0.5)
+AND_JOINT_STEPS = (500, 700, 1000, 1400, 2000)
 
 
 @dataclass(frozen=True)
@@ -63,6 +82,8 @@ class Calibration:
         task = make_task(self.task)
         lines = [f"[{self.task}]", f"targets = {task.language.k}", f"heads = {task.heads}"]
         lines += [f"rates.{kind} = {{A = {rate['A']}, O = {rate['O']}}}" for kind, rate in rates.items()]
+        if "attention_steps" in self.chosen:
+            lines.append(f"attention_steps = {self.chosen['attention_steps']}")
         lines.append(f"limits = {{converge = {limits['converge']}, joint = {limits['joint']}}}")
         lines.append(f"init_scale = {list(self.chosen['init_scale'])}")
         return "\n".join(lines)
@@ -92,7 +113,8 @@ def calibrate(task, seeds=range(1000, 1020), *, jobs=None, progress=False):
     -------
     Calibration : prints every candidate with its losses and score, and the chosen settings as TOML
     """
-    return _Search(task, check_seeds(seeds), jobs, progress).run()
+    search = _AndSearch if task == "and" else _OneHeadSearch
+    return search(task, check_seeds(seeds), jobs, progress).run()
 
 
 class _Search:
@@ -100,6 +122,33 @@ class _Search:
         self.task, self.seeds = task, seeds
         self.options = {"jobs": jobs, "progress": progress}
         self.candidates = []
+
+    def train(self, plans):
+        """`Runs` of each (plan, settings)."""
+        configs = [resolve(self.task, plan, **settings) for plan, settings in plans]
+        done = train_all([(config, seed) for config in dict.fromkeys(configs) for seed in self.seeds], **self.options)
+        by_config = {runs.config: runs for runs in done}
+        return [by_config[config] for config in configs]
+
+    def published(self, row, metric="train_loss"):
+        return paper.published()[row, self.task, metric]
+
+    def score(self, row, losses):
+        return float(((losses.mean() - self.published(row).value) / paper.SMALLEST_TOLERANCE) ** 2)
+
+    def add(self, stage, settings, losses, score, note=""):
+        losses = {name: float(value) for name, value in losses.items()}
+        self.candidates.append(Candidate(stage, settings, losses, score, note))
+
+    def best(self, stage):
+        found = [c for c in self.candidates if c.stage == stage and c.score is not None]
+        if not found:
+            raise InputError(f"no candidate of stage {stage} meets its conditions on seeds {self.seeds}")
+        return min(found, key=lambda c: c.score)
+
+
+class _OneHeadSearch(_Search):
+    """Occurrence and OR."""
 
     def run(self):
         joint = self.joint()
@@ -129,7 +178,7 @@ class _Search:
             results = self.train([(layer, {name: rate, "steps": steps}) for rate in CONVERGE[layer]])
             stage = f"converge {layer}"
             for rate, runs in zip(CONVERGE[layer], results, strict=True):
-                self.add(stage, {layer: rate}, {layer: _losses(runs).mean()}, self.score(layer, runs))
+                self.add(stage, {layer: rate}, {layer: _losses(runs).mean()}, self.score(layer, _losses(runs)))
             # all that match are equally good; the largest of them gets nearest to convergence within the steps
             matching = [c for c in self.candidates if c.stage == stage and c.score <= 1] or [self.best(stage)]
             best[layer] = max(c.settings[layer] for c in matching)
@@ -144,7 +193,7 @@ class _Search:
         for (o, a), runs in zip(grid, self.train([("O(1x)->A(1x)", dict(rate_o=o, rate_a=a)) for o, a in grid]),
                                 strict=True):
             losses = {"O(1x)->A(1x)": _losses(runs).mean(), "A(1x)->O": _losses(attention_first[a]).mean()}
-            score = self.score("O(1x)->A(1x)", runs) + self.score("A(1x)->O", attention_first[a])
+            score = self.score("O(1x)->A(1x)", _losses(runs)) + self.score("A(1x)->O", _losses(attention_first[a]))
             accuracy = np.mean([run.test_metric[-1] for run in runs.runs])
             wrong = must_be_right and accuracy < ROUNDS_TO_ONE
             self.add("one_step", {"A": a, "O": o}, losses, None if wrong else score,
@@ -164,30 +213,83 @@ class _Search:
                 return f"three phases ({init} init) end at {loss:.1e}, joint at {joint_loss:.1e}"
         return ""
 
-    def train(self, plans):
-        """`Runs` of each (plan, settings)."""
-        configs = [resolve(self.task, plan, **settings) for plan, settings in plans]
-        done = train_all([(config, seed) for config in dict.fromkeys(configs) for seed in self.seeds], **self.options)
-        by_config = {runs.config: runs for runs in done}
-        return [by_config[config] for config in configs]
 
-    def published(self, row, metric="train_loss"):
-        return paper.published()[row, self.task, metric]
+class _AndSearch(_Search):
+    """AND with 4 heads, whose attention phases all have many steps."""
 
-    def score(self, row, runs):
-        return float(((_losses(runs).mean() - self.published(row).value) / paper.SMALLEST_TOLERANCE) ** 2)
+    def run(self):
+        model = make_task(self.task)
+        self.safe_o = 1 / model.heads
+        self.scales = self.init()
+        self.rate_a = self.converge()
+        attention_steps, one_step_o = self.one_step()
+        joint = self.joint()
+        chosen = {
+            "rates": {"one_step": {"A": stored()["general"]["one_step_over_d"]["A"] * D, "O": one_step_o},
+                      "converge": {"A": self.rate_a, "O": self.safe_o},
+                      "joint": {"A": joint["A"], "O": joint["O"]}},
+            "limits": {"converge": AND_STEPS, "joint": joint["steps"]},
+            "attention_steps": attention_steps,
+            "init_scale": self.scales,
+        }
+        return Calibration(self.task, self.seeds, self.candidates, chosen)
 
-    def add(self, stage, settings, losses, score, note=""):
-        losses = {name: float(value) for name, value in losses.items()}
-        self.candidates.append(Candidate(stage, settings, losses, score, note))
+    def init(self):
+        middle = AND_RATES_A[len(AND_RATES_A) // 2]
+        grid = list(product(AND_SCALES, AND_SCALES))
+        rows = [("A", dict(rate_a=middle)), ("O", dict(rate_o=self.safe_o))]
+        done = iter(self.train([(plan, dict(init_scale=scales, steps=AND_STEPS, **rate))
+                                for scales in grid for plan, rate in rows]))
+        for alpha, beta in grid:
+            self.compare("init", {"alpha": alpha, "beta": beta}, {plan: _losses(next(done)) for plan, _ in rows})
+        return tuple(self.best("init").settings.values())
 
-    def best(self, stage):
-        found = [c for c in self.candidates if c.stage == stage and c.score is not None]
-        if not found:
-            raise InputError(f"no candidate of stage {stage} meets its conditions on seeds {self.seeds}")
-        return min(found, key=lambda c: c.score)
+    def converge(self):
+        results = self.train([("A", self.start(rate_a=rate, steps=AND_STEPS)) for rate in AND_RATES_A])
+        for rate, runs in zip(AND_RATES_A, results, strict=True):
+            self.compare("converge", {"A": rate}, {"A": _losses(runs)})
+        return self.best("converge").settings["A"]
+
+    def one_step(self):
+        attention_first = self.train([
+            (f"A({n}x)->O", self.start(rate_a=self.rate_a, rate_o=self.safe_o, steps=AND_STEPS))
+            for n in AND_ATTENTION_STEPS
+        ])
+        # after 1 + n steps of the longest run: what O(1x)->A(nx) ends with
+        output_first = self.train([
+            (f"O(1x)->A({AND_ATTENTION_STEPS[-1]}x)", self.start(rate_a=self.rate_a, rate_o=rate))
+            for rate in AND_ONE_STEP_O
+        ])
+        for (n, first), (rate, second) in product(zip(AND_ATTENTION_STEPS, attention_first, strict=True),
+                                                  zip(AND_ONE_STEP_O, output_first, strict=True)):
+            self.compare("one_step", {"attention steps": n, "O": rate},
+                         {"A(1x)->O": _losses(first), "O(1x)->A(1x)": _losses(second, 1 + n)})
+        return self.best("one_step").settings.values()
+
+    def joint(self):
+        loss, accuracy = self.published("Joint GD"), self.published("Joint GD", "test_metric").value
+        grid = list(product(AND_RATES_A, AND_JOINT_O))
+        plan = f"joint({AND_JOINT_STEPS[-1]}x)"
+        results = self.train([(plan, self.start(rate_a=a, rate_o=o)) for a, o in grid])
+        for (a, o), runs in zip(grid, results, strict=True):
+            for steps in AND_JOINT_STEPS:
+                losses = _losses(runs, steps)
+                mean, deviation = losses.mean(), losses.std(ddof=1)
+                reached = float(np.mean(runs.test_accuracy.sel(step=steps)))
+                score = self.score("Joint GD", losses) + ((deviation - loss.std) / paper.SMALLEST_TOLERANCE) ** 2
+                self.add("joint", {"A": a, "O": o, "steps": steps}, {"joint": mean, "deviation": deviation},
+                         float(score) if reached >= accuracy else None, f"accuracy {reached:.4f}")
+        return self.best("joint").settings
+
+    def start(self, **settings):
+        return dict(init_scale=self.scales, **settings)
+
+    def compare(self, stage, settings, losses):
+        """Add a candidate with the rows' final losses and the sum of their scores."""
+        score = sum(self.score(row, values) for row, values in losses.items())
+        self.add(stage, settings, {row: values.mean() for row, values in losses.items()}, score)
 
 
-def _losses(runs):
-    """Final train losses; a diverged run counts as infinite, so that its candidate cannot win."""
-    return np.array([np.inf if run.diverged else run.train_loss[-1] for run in runs.runs])
+def _losses(runs, step=-1):
+    """Train losses at a step (-1: the last); a diverged run counts as infinite, so that its candidate cannot win."""
+    return np.array([np.inf if run.diverged else run.train_loss[step] for run in runs.runs])

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from .settings import stored
+
 SEEDS = 50
 SMALLEST_TOLERANCE = 0.02
+ROUNDING = 0.005  # of numbers printed with two decimals
 TASKS = ("occurrence", "or")  # the columns that can be reproduced
 
 
@@ -38,11 +41,12 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Published:
-    """A printed number: its value, whether it is printed as an upper bound, and its standard deviation if printed."""
+    """A printed number and its printed standard deviation, if any; either may be printed as an upper bound."""
 
     value: float
     is_bound: bool
     std: float | None
+    std_is_bound: bool = False
 
 
 def _read(name):
@@ -57,24 +61,36 @@ def published():
     numbers = {}
     for r in _read("paper_table1.csv"):
         std = deviations.get((r["plan"], r["task"]), {})
-        for metric, is_bound in (("train_loss", r["train_loss_is_upper_bound"] == "1"), ("test_metric", False)):
+        for metric, short, is_bound in (("train_loss", "loss", r["train_loss_is_upper_bound"] == "1"),
+                                        ("test_metric", "test", False)):
             printed = std.get(f"{metric}_std")
-            value = Published(float(r[metric]), is_bound, float(printed) if printed else None)
-            numbers[r["plan"], r["task"], metric] = value
+            numbers[r["plan"], r["task"], metric] = Published(
+                float(r[metric]), is_bound, float(printed) if printed else None,
+                bool(printed) and std["upper_bound"] in (short, "both"),
+            )
     return numbers
 
 
 def tolerance(std, n, paper_std):
-    """Largest difference that counts as a match: rounding of the printed value plus two standard errors of both means.
+    """Largest difference of means that counts as a match: rounding plus two standard errors of both means.
 
-    tol = max(0.02, 0.005 + 2 sqrt(s1^2/n + s2^2/50)), s1 and n ours, s2 the paper's deviation (ours if not printed).
+    tol = max(0.02, 0.005 + 2 sqrt(s1^2/n + s2^2/50)), s1 and n ours, s2 the paper's deviation.
+    A deviation that is not known (not printed; ours from a single run) is taken to equal the other one.
     """
-    s2 = std if paper_std is None else paper_std
-    return max(SMALLEST_TOLERANCE, 0.005 + 2 * math.sqrt(std**2 / n + s2**2 / SEEDS))
+    s1, s2 = (next((s for s in pair if s is not None), 0.0) for pair in ((std, paper_std), (paper_std, std)))
+    return max(SMALLEST_TOLERANCE, ROUNDING + 2 * math.sqrt(s1**2 / n + s2**2 / SEEDS))
+
+
+def std_tolerance(std, n, paper_std):
+    """Largest difference of standard deviations that counts as a match: rounding plus two standard errors of both.
+
+    tol = 0.005 + 2 sqrt(s1^2/(2 (n - 1)) + s2^2/(2 (50 - 1))), from the standard error of s for normal values.
+    """
+    return ROUNDING + 2 * math.sqrt(std**2 / (2 * (n - 1)) + paper_std**2 / (2 * (SEEDS - 1)))
 
 
 def verdict(mean, std, n, diverged, number):
-    """(difference, tolerance, verdict) of our mean against a `Published` number.
+    """(difference, tolerance, verdict) of our mean against a `Published` number, or None where it is not printed.
 
     "match" within the tolerance, "near" within twice of it, else "off"; a bound matches iff our mean is below it;
     a cell with diverged runs never matches ("k/n diverged"); a row without published number is "unpublished".
@@ -85,13 +101,38 @@ def verdict(mean, std, n, diverged, number):
         return None, None, "unpublished"
     if number.is_bound:
         return mean - number.value, None, "match" if mean < number.value else "off"
-    tol = tolerance(std, n, number.std)
-    diff = mean - number.value
+    return _judge(mean - number.value, tolerance(std, n, number.std))
+
+
+def std_verdict(std, n, diverged, number):
+    """The same of our standard deviation against the printed one; a printed bound includes its value here."""
+    if diverged:
+        return None, None, f"{diverged}/{n + diverged} diverged"
+    if number is None or number.std is None:
+        return None, None, "unpublished"
+    if std is None:
+        return None, None, "one run"
+    if number.std_is_bound:
+        return std - number.std, None, "match" if std <= number.std else "off"
+    return _judge(std - number.std, std_tolerance(std, n, number.std))
+
+
+def _judge(diff, tol):
     return diff, tol, "match" if abs(diff) <= tol else "near" if abs(diff) <= 2 * tol else "off"
+
+
+def attention_steps(task):
+    """Steps behind "A(1x)" in a task's column: for and, Table 1 has many instead of one (we chose how many)."""
+    return stored()[task].get("attention_steps", 1)
+
+
+def plan_of(row, task):
+    """The plan trained for a row of a task."""
+    return row.plan.replace("A(1x)", f"A({attention_steps(task)}x)")
 
 
 def configurations(task, **settings):
     """The `RunConfig` of every row of Table 1 for a task, in order, all with the task's stored settings."""
     from .config import resolve
 
-    return [(row, resolve(task, row.plan, init=row.init, **settings)) for row in ROWS]
+    return [(row, resolve(task, plan_of(row, task), init=row.init, **settings)) for row in ROWS]

@@ -48,22 +48,49 @@ def table1(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, jobs=None, progress=F
 
     Returns
     -------
-    Made : prints as the table; ``values["cells"]`` has every number with difference, tolerance and verdict
+    Made : prints as the table; ``values["cells"]`` has every number with difference, tolerance and verdict,
+        ``values["plans"]`` the plan trained for each row
     """
     seeds = check_seeds(seeds)
-    rows = [row for task in tasks for row in paper.configurations(task)]
-    runs = train_all([(config, seed) for _, config in rows for seed in seeds], jobs=jobs, progress=progress, out=out)
-    cells = tables.table1_cells([(row, run) for (row, _), run in zip(rows, runs, strict=True)])
-    header, lines = tables.table1_rows(cells)
+    results = _table_runs(tasks, seeds, jobs=jobs, progress=progress, out=out)
+    cells = tables.table1_cells(results)
     title = f"Table 1, mean ± standard deviation over {len(seeds)} seeds (paper: {paper.SEEDS} seeds)"
-    lost = [tables.diverged_text(run) for group in runs for run in group.runs if run.diverged]
+    return _table("table1", title, results, cells, tables.TABLE1, tables.table1_rows(cells), out)
+
+
+def table5(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
+    """Table 5: the standard deviations over seeds of the same runs beside the published ones.
+
+    Writes table5.csv, table5.md and table5.tex to ``out``; otherwise as `table1`.
+    """
+    seeds = check_seeds(seeds)
+    results = _table_runs(tasks, seeds, jobs=jobs, progress=progress, out=out)
+    cells = tables.table5_cells(results)
+    title = f"Table 5, standard deviation over {len(seeds)} seeds (paper: {paper.SEEDS} seeds)"
+    return _table("table5", title, results, cells, tables.TABLE5, tables.table5_rows(cells), out)
+
+
+def _table_runs(tasks, seeds, **options):
+    """(`paper.Row`, `Runs`) of every row for every task."""
+    rows = [row for task in tasks for row in paper.configurations(task)]
+    runs = train_all([(config, seed) for _, config in rows for seed in seeds], **options)
+    return [(row, group) for (row, _), group in zip(rows, runs, strict=True)]
+
+
+def _table(name, title, results, cells, columns, rows, out):
+    plans = {task: {} for task in dict.fromkeys(runs.config.task for _, runs in results)}
+    for row, runs in results:
+        plans[runs.config.task][row.label] = runs.config.plan
+    notes = [f"{task}: every attention phase has many steps instead of one, as in the paper: A(1x) stands for A({n}x)"
+             for task in plans if (n := paper.attention_steps(task)) > 1]
+    lost = [tables.diverged_text(run) for _, group in results for run in group.runs if run.diverged]
     written = _write(out, {
-        "table1.csv": tables.cells_csv(cells),
-        "table1.md": f"{title}\n\n{tables.markdown_table(header, lines)}",
-        "table1.tex": tables.latex_table(header, lines, title),
+        f"{name}.csv": tables.cells_csv(cells, columns),
+        f"{name}.md": "\n\n".join([title, tables.markdown_table(*rows), *notes]).rstrip() + "\n",
+        f"{name}.tex": tables.latex_table(*rows, ". ".join([title, *notes])),
     })
-    text = "\n".join([title, "", tables.text_table(header, lines), *lost])
-    return Made(text, written, {"cells": cells}, sum(group.diverged for group in runs))
+    text = "\n".join([title, "", tables.text_table(*rows), *notes, *lost])
+    return Made(text, written, {"cells": cells, "plans": plans}, sum(group.diverged for _, group in results))
 
 
 def fig2(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):

@@ -2,44 +2,64 @@
 
 import csv
 import io
+import re
 
 import numpy as np
 
 from . import paper
 
-COLUMNS = ("plan", "task", "metric", "mean", "std", "n", "diverged", "paper", "paper_std", "is_bound", "diff", "tol",
-           "verdict")
+TABLE1 = ("plan", "task", "metric", "mean", "std", "n", "diverged", "paper", "paper_std", "is_bound", "diff", "tol",
+          "verdict")
+TABLE5 = ("plan", "task", "metric", "std", "n", "diverged", "paper_std", "is_bound", "diff", "tol", "verdict")
 
 
 def table1_cells(results):
-    """One dictionary (keys `COLUMNS`) for every number of Table 1.
+    """One dictionary (keys `TABLE1`) for every number of Table 1.
 
     Parameters
     ----------
     results : list of (`paper.Row`, `Runs`); mean and std (ddof = 1) are over the runs that did not diverge
     """
     cells = []
+    for cell, mean, std, number in _ends(results):
+        diff, tol, verdict = paper.verdict(mean, std, cell["n"], cell["diverged"], number)
+        cells.append({
+            **cell, "mean": mean, "std": std, "paper": number and number.value, "paper_std": number and number.std,
+            "is_bound": number and int(number.is_bound), "diff": diff, "tol": tol, "verdict": verdict,
+        })
+    return cells
+
+
+def table5_cells(results):
+    """One dictionary (keys `TABLE5`) for every standard deviation of Table 5; parameters as in `table1_cells`."""
+    cells = []
+    for cell, _, std, number in _ends(results):
+        diff, tol, verdict = paper.std_verdict(std, cell["n"], cell["diverged"], number)
+        printed = number and number.std
+        cells.append({
+            **cell, "std": std, "paper_std": printed, "is_bound": None if printed is None else int(number.std_is_bound),
+            "diff": diff, "tol": tol, "verdict": verdict,
+        })
+    return cells
+
+
+def _ends(results):
+    """(what a cell is about, mean, std, `Published` or None) of the last records, row by row and metric by metric."""
     for row, runs in results:
         ended = [run for run in runs.runs if not run.diverged]
         for metric, name in (("train_loss", "train_loss"), ("test_metric", runs.task.test_metric)):
             values = np.array([getattr(run, metric)[-1] for run in ended])
+            cell = {"plan": row.label, "task": runs.config.task, "metric": name, "n": len(values),
+                    "diverged": runs.diverged}
             mean = float(values.mean()) if len(values) else None
-            std = float(values.std(ddof=1)) if len(values) > 1 else 0.0 if len(values) else None
-            number = paper.published().get((row.published, runs.config.task, metric))
-            diff, tol, verdict = paper.verdict(mean, std, len(values), runs.diverged, number)
-            cells.append({
-                "plan": row.label, "task": runs.config.task, "metric": name, "mean": mean, "std": std,
-                "n": len(values), "diverged": runs.diverged,
-                "paper": number and number.value, "paper_std": number and number.std,
-                "is_bound": number and int(number.is_bound), "diff": diff, "tol": tol, "verdict": verdict,
-            })
-    return cells
+            std = float(values.std(ddof=1)) if len(values) > 1 else None
+            yield cell, mean, std, paper.published().get((row.published, runs.config.task, metric))
 
 
-def cells_csv(cells):
-    """CSV text of `table1_cells`; full precision, empty where a value is undefined."""
+def cells_csv(cells, columns):
+    """CSV text of `table1_cells` or `table5_cells`; full precision, empty where a value is undefined."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows({key: "" if value is None else value for key, value in cell.items()} for cell in cells)
     return text.getvalue()
@@ -47,11 +67,26 @@ def cells_csv(cells):
 
 def table1_rows(cells):
     """Header and rows of strings: a line for each plan and task, loss and test metric side by side."""
-    header = ["task", "plan", "train loss", "paper", "diff", "verdict", "test accuracy", "paper", "diff", "verdict"]
+    return _side_by_side(cells, ("train loss", "test accuracy"), _mean_std, _paper)
+
+
+def table5_rows(cells):
+    """The same for the standard deviations of Table 5."""
+    def ours(cell):
+        return _number(cell["std"], 2)
+
+    def printed(cell):
+        return "-" if cell["paper_std"] is None else ("≤ " if cell["is_bound"] else "") + _printed(cell["paper_std"])
+
+    return _side_by_side(cells, ("std of train loss", "std of test accuracy"), ours, printed)
+
+
+def _side_by_side(cells, names, ours, printed):
+    header = ["task", "plan", *(column for name in names for column in (name, "paper", "diff", "verdict"))]
     lines = {}
     for cell in cells:
         lines.setdefault((cell["task"], cell["plan"]), [cell["task"], cell["plan"]]).extend([
-            _mean_std(cell), _paper(cell), _signed(cell["diff"]), cell["verdict"],
+            ours(cell), printed(cell), _signed(cell["diff"]), cell["verdict"],
         ])
     return header, list(lines.values())
 
@@ -66,8 +101,9 @@ def text_table(header, rows):
 
 def markdown_table(header, rows):
     """A Markdown table."""
-    escape = [[cell.replace("|", "\\|") for cell in row] for row in (header, ["---"] * len(header), *rows)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in escape) + "\n"
+    escape = [[re.sub(r"([\\|*_<])", r"\\\1", cell) for cell in row] for row in (header, *rows)]
+    lines = [escape[0], ["---"] * len(header), *escape[1:]]
+    return "\n".join("| " + " | ".join(row) + " |" for row in lines) + "\n"
 
 
 def latex_table(header, rows, caption):
@@ -123,19 +159,25 @@ def diverged_text(run):
 def _mean_std(cell):
     if cell["mean"] is None:
         return "diverged"
-    return f"{_number(cell['mean'])} ± {_number(cell['std'], 2)}"
+    return _number(cell["mean"]) + ("" if cell["std"] is None else f" ± {_number(cell['std'], 2)}")
 
 
 def _paper(cell):
     if cell["paper"] is None:
         return "-"
-    sign = "< " if cell["is_bound"] else ""
-    spread = "" if cell["paper_std"] is None else f" ± {cell['paper_std']:g}"
-    return f"{sign}{cell['paper']:g}{spread}"
+    spread = "" if cell["paper_std"] is None else f" ± {_printed(cell['paper_std'])}"
+    return ("< " if cell["is_bound"] else "") + _printed(cell["paper"]) + spread
+
+
+def _printed(value):
+    """A number as the paper prints it: two decimals, small bounds as they are."""
+    return f"{value:g}" if 0 < value < 0.01 else f"{value:.2f}"
 
 
 def _signed(value):
-    return "-" if value is None else f"{value:+.4f}"
+    if value is None:
+        return "-"
+    return f"{value:+.4f}" if abs(value) >= 5e-5 or not value else f"{value:+.0e}"
 
 
 def _number(value, digits=4):
@@ -150,6 +192,14 @@ def _list(values):
     return ", ".join(f"{value:g}" for value in values) or "-"
 
 
+_LATEX = str.maketrans({
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}", "→": r"$\to$", "±": r"$\pm$", "≤": r"$\leq$", "<": "$<$", ">": "$>$", "|": "$|$",
+})
+
+
 def _latex(text):
-    return (text.replace("&", r"\&").replace("_", r"\_").replace("->", r"$\to$").replace("±", r"$\pm$")
-            .replace("< ", "$<$ ").replace(" | ", " $|$ "))
+    """Text for LaTeX: special characters escaped, arrows, signs and powers of ten as mathematics."""
+    text = text.replace("->", "→").translate(_LATEX)
+    text = re.sub(r"(?<=\d)e([+-]?)0*(\d+)", lambda m: rf"$\cdot 10^{{{m[1].strip('+')}{m[2]}}}$", text)
+    return re.sub(r"^-(?=\d)", "$-$", text)

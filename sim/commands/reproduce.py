@@ -1,18 +1,19 @@
 """reproduce a table or figure of the paper
 
 table1: train loss and test accuracy of seven plans, mean and deviation over seeds, beside the published numbers.
+table5: the standard deviations of the same runs beside the published ones.
 fig2:   attention gap, output gap and test accuracy along joint GD, O(1x)->A(1x)->O and A(1x)->O.
 Runs that DIR holds already are read, not trained again.
 """
 
 from . import flags
 
-TARGETS = ("table1", "fig2")
+TARGETS = ("table1", "table5", "fig2")
 
 
 def arguments(parser):
     parser.add_argument("what", choices=TARGETS, metavar="WHAT", help=", ".join(TARGETS))
-    parser.add_argument("--tasks", metavar="T,T", help="columns of table1 (all that can be reproduced)")
+    parser.add_argument("--tasks", metavar="T,T", help="columns of a table (all that can be reproduced)")
     flags.seeds_flag(parser, None)
     parser.add_argument("--quick", action="store_true", help="3 seeds instead of 50")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -25,8 +26,8 @@ def run(args):
 
     seeds = flags.parse_seeds(args.seeds or ("0:3" if args.quick else "0:50"))
     options = dict(jobs=args.jobs, progress=flags.show_progress(args), out=args.out)
-    if args.what == "table1":
-        made = reproduce.table1(reproduce.check_tasks(args.tasks), seeds, **options)
+    if args.what in ("table1", "table5"):
+        made = getattr(reproduce, args.what)(reproduce.check_tasks(args.tasks), seeds, **options)
     else:
         made = reproduce.fig2(seeds, **options)
     if args.json:
