@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from sim import cli
@@ -84,6 +85,46 @@ def test_diverged_runs_are_shown_and_change_the_exit_code(tmp_path, capsys):
     assert [run["train_loss"] for run in value["runs"]] == [None, None] and value["mean"]["train_loss"] is None
 
 
+def test_theory_prints_the_closed_forms(capsys):
+    code, out, _ = call(capsys, "theory", "--rate-o", "20", "--rate-a", "300", "--json")
+    value = json.loads(out)
+    assert code == 0 and value["certified_length"] == 93590
+    for name, known in dict(q=0.5, E1=0.0810795895, beta_target=1.6, beta_other=0.783673469, output_gap=0.408163265,
+                            logit_gap=10.4265363, attention_gap=0.998520372, phase3_loss=1.45613521e-6,
+                            output_only_loss=0.748294689, attention_first_probability=0.130564).items():
+        assert value[name] == pytest.approx(known, rel=4e-6), name
+    assert value["rate_o_window"] == pytest.approx([12.5, 25.5208333])
+    code, out, _ = call(capsys, "theory", "or", "--json")
+    assert code == 0 and json.loads(out)["attention_first_probability"] is None
+
+
+def test_population_prints_the_whole_trajectory(capsys):
+    code, out, _ = call(capsys, "population", "--steps", "400", "--json")
+    value = json.loads(out)
+    assert code == 0 and (value["step_attention_01"], value["step_attention_09"]) == (29, 142)
+    assert {len(value[name]) for name in ("loss", "accuracy", "attention_gap", "output_gap", "logit_gap")} == {401}
+    assert value["loss"][-1] == pytest.approx(9.76217e-4, rel=1e-5)
+    code, out, _ = call(capsys, "population", "--plan", "O", "--rate-o", "900")
+    assert code == cli.DIVERGED and "diverged at step" in out
+
+
+def test_certify_a_stored_run_and_given_parameters(tmp_path, capsys):
+    code, out, _ = call(capsys, "run", "occurrence", "--seeds", "0:1", "--json", "--out", tmp_path, *SMALL)
+    path = json.loads(out)["runs"][0]["file"]
+    code, out, _ = call(capsys, "certify", path, "--json")
+    value = json.loads(out)
+    assert code == 0 and value["sharp"] and value["witness_length"] == value["certified_length"] + 1
+    code, out, _ = call(capsys, "certify", path, "--phase", "0")
+    assert code == 0 and "wrong word" in out
+    np.save(tmp_path / "alpha.npy", np.log([7.0, 1.0, 1.0]))
+    np.save(tmp_path / "beta.npy", [2.0, 0.25, 0.5])
+    code, out, _ = call(capsys, "certify", "--alpha", tmp_path / "alpha.npy", "--beta", tmp_path / "beta.npy")
+    assert code == 0 and "up to 10 letters" in out and "1 2^10" in out
+    (tmp_path / "beta.npy").write_bytes(b"not an array")
+    code, _, err = call(capsys, "certify", "--alpha", tmp_path / "alpha.npy", "--beta", tmp_path / "beta.npy")
+    assert code == cli.USAGE and "beta" in err and err.count("\n") == 1
+
+
 BAD = [
     (["rnu"], "did you mean 'run'"),
     ([], "COMMAND"),
@@ -114,6 +155,16 @@ BAD = [
     (["reproduce", "table1", "--tasks", ","], "tasks is empty"),
     (["calibrate", "occurence"], "did you mean 'occurrence'"),
     (["prove", "phase1.upate"], "phase1.update"),
+    (["theory", "and"], "task must be one of occurrence, or"),
+    (["theory", "--rate-o", "1,2"], "rate_o needs 1"),
+    (["theory", "--length", "fixed:0"], "length"),
+    (["population", "--plan", "A(0x)"], "'0' at character 3"),
+    (["population", "--steps", "0"], "steps must be"),
+    (["certify"], "run_file or alpha and beta"),
+    (["certify", "no-such-run.npz"], "no-such-run.npz"),
+    (["certify", "--alpha", "a.npy"], "give both files"),
+    (["certify", "--alpha", "no-such.npy", "--beta", "no-such.npy"], "no-such.npy"),
+    (["certify", "run.npz", "--task", "or"], "a stored run has its own"),
 ]
 
 

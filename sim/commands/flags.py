@@ -1,6 +1,7 @@
 """Flags that several subcommands share, and configuration files."""
 
 import json
+import math
 import sys
 
 from analytic.errors import InputError, choice
@@ -31,6 +32,12 @@ def run_settings(parser):
         parser.add_argument(flag, **options)
 
 
+def some_settings(parser, *names):
+    """Declare a few of the flags of a configuration."""
+    for flag in names:
+        parser.add_argument(flag, **RUN_FLAGS[flag])
+
+
 def running(parser, out):
     """Declare the flags of anything that trains and stores."""
     parser.add_argument("--out", default=out, metavar="DIR", help=f"folder for runs and results ({out})")
@@ -56,7 +63,7 @@ def collect(args, extra=()):
     """Keywords given by flags and, below them, by the file of ``--config``; values still as given."""
     names = [keyword(flag) for flag in RUN_FLAGS] + list(extra)
     given = {}
-    if args.config is not None:
+    if getattr(args, "config", None) is not None:
         for key, value in read_toml(args.config).items():
             choice(f"{args.config}: key", key, names)
             given[key] = value
@@ -111,9 +118,42 @@ def parse_seeds(text):
     return seeds
 
 
+def or_config(task, plan, **given):
+    """The configuration of occurrence or OR with one head from zero init: what has closed forms."""
+    from sim.config import resolve
+
+    choice("task", task, ("occurrence", "or"))
+    return resolve(task, plan, init="zero", **given)
+
+
 def print_json(value):
-    """Strict JSON: an undefined number is null, never NaN."""
-    print(json.dumps(value, indent=1, allow_nan=False))
+    """Strict JSON: null for an undefined number, "inf" for an unbounded one."""
+    print(json.dumps(_plain(value), indent=1, allow_nan=False))
+
+
+def _plain(value):
+    if isinstance(value, dict):
+        return {key: _plain(v) for key, v in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def number(value):
+    """A number, or a pair of them, for a table."""
+    value = _plain(value)
+    if isinstance(value, list):
+        return ", ".join(map(number, value))
+    return "-" if value is None else value if isinstance(value, str) else f"{value:.9g}"
+
+
+def listed(values):
+    """Rates for a line of text."""
+    return ", ".join(f"{value:g}" for value in values) or "-"
 
 
 def seeds_flag(parser, default):
