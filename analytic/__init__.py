@@ -19,6 +19,8 @@ _NAMES = {
     "attention_first_ratio attention_first_probability attention_first_asymptote",
     "three_phases": "theory",
     "population": "PopulationPath population_path population_gradient population_flow flow_taylor",
+    "hessian": "Curvature curvature",
+    "lag": "lag_constant",
     "finite_sample": "output_deviations window_failure words_for_window sampled_steps words_for_ordering",
     "random_init": "output_step_covariance random_scores_variance window_failure_bound window_probability best_rate_o",
     "certificate": "Certificate certify",
