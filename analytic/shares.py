@@ -25,7 +25,7 @@ POINTS = 24  # per octave
 
 @jit
 def _row_ranges(lengths, probabilities, odds, cut):
-    """For each length the range of n >= 1 whose mass counts, and the sum of the masses relative to the mode's.
+    """For each length the range low..high of n >= 1 whose mass P(m, n) counts, and the mass of the lowest.
 
     Binomial masses by the ratio of neighbours, (m - n) odds / (n + 1), outwards from the mode; beyond the last
     n kept the masses fall faster than a geometric series, so at most ``cut`` is left out on each side.
@@ -33,11 +33,11 @@ def _row_ranges(lengths, probabilities, odds, cut):
     rows = len(lengths)
     low = np.empty(rows, np.int64)
     high = np.empty(rows, np.int64)
-    total = np.empty(rows)
+    lowest_mass = np.empty(rows)
     for i in range(rows):
         m = lengths[i]
         mode = min(m, int((m + 1) * odds / (1 + odds)))
-        sum_ = 1.0
+        total = 1.0  # relative to the mode
         mass = 1.0
         n = mode
         while n < m:
@@ -45,21 +45,25 @@ def _row_ranges(lengths, probabilities, odds, cut):
             mass *= ratio
             if ratio < 1 and probabilities[i] * mass < cut * (1 - ratio):
                 break
-            sum_ += mass
+            total += mass
             n += 1
         high[i] = n
-        mass = 1.0
+        mass = lowest = 1.0
         n = mode
         while n > 0:
             ratio = n / ((m - n + 1) * odds)
             mass *= ratio
             if ratio < 1 and probabilities[i] * mass < cut * (1 - ratio):
                 break
-            sum_ += mass
+            total += mass
             n -= 1
+            if n > 0:
+                lowest = mass
         low[i] = max(n, 1)
-        total[i] = sum_
-    return low, high, total
+        if mode == 0:
+            lowest = m * odds
+        lowest_mass[i] = lowest * probabilities[i] / total
+    return low, high, lowest_mass
 
 
 @jit
@@ -80,7 +84,7 @@ def _columns(low, high):
 
 
 @jit(fastmath={"reassoc", "contract", "nsz"})
-def _compress(lengths, probabilities, odds, low, high, total, smallest, first, start, beyond, lowest, moments):
+def _compress(lengths, low, high, lowest_mass, odds, smallest, first, start, beyond, lowest, moments):
     """The cells P(m, n), block of rows by block from the longest words on, summed in two ways.
 
     beyond : in the place of each cell the sum of its column from there on
@@ -88,6 +92,7 @@ def _compress(lengths, probabilities, odds, low, high, total, smallest, first, s
     atom : the same for s = 0, j = 0
     """
     points = moments.shape[2]
+    ratio = odds / (smallest + 1 + np.arange(len(first)))  # of P(m, n + 1) and P(m, n), over m - n
     atom = np.zeros(2)
     block = min(max((1 << 15) // (high - low + 1).max(), 1), 256)
     x = np.empty(block)
@@ -98,16 +103,10 @@ def _compress(lengths, probabilities, odds, low, high, total, smallest, first, s
         cells = np.zeros((high[begin:end].max() - bottom + 1, block + 8))  # + 8: columns a page apart share cache sets
         for i in range(begin, end):
             m = lengths[i]
-            mode = min(m, int((m + 1) * odds / (1 + odds)))
-            mass = probabilities[i] / total[i]
-            for n in range(mode, high[i] + 1):
-                if n >= low[i]:
-                    cells[n - bottom, i - begin] = mass
-                mass *= (m - n) * odds / (n + 1)
-            mass = probabilities[i] / total[i]
-            for n in range(mode, low[i], -1):
-                mass *= n / ((m - n + 1) * odds)
-                cells[n - 1 - bottom, i - begin] = mass
+            mass = lowest_mass[i]
+            for n in range(low[i], high[i] + 1):
+                cells[n - bottom, i - begin] = mass
+                mass *= (m - n) * ratio[n - smallest]
 
         for n in range(bottom, bottom + len(cells)):
             c = n - smallest
@@ -197,15 +196,13 @@ class ShareLaw:
         odds = k / (d - k)
         lengths, probabilities = law.support(LEFT_OUT)
         self.left_out = LEFT_OUT + max(LEFT_OUT, getattr(law, "left_out", 0.0))
-        low, high, total = _row_ranges(lengths, probabilities, odds, LEFT_OUT / (2 * len(lengths)))
+        low, high, lowest_mass = _row_ranges(lengths, probabilities, odds, LEFT_OUT / (2 * len(lengths)))
         smallest, first, start = _columns(low, high)
         lowest = -int(np.ceil(np.log2(high.max())))
         octaves = int(np.log2(lengths[-1])) + 1 - lowest
         beyond = np.empty(start[-1])
         moments = np.zeros((2, octaves, POINTS))
-        atom = _compress(
-            lengths, probabilities, odds, low, high, total, smallest, first, start, beyond, lowest, moments
-        )
+        atom = _compress(lengths, low, high, lowest_mass, odds, smallest, first, start, beyond, lowest, moments)
         self.table = (lengths, smallest, first, start, beyond)
 
         moments = moments[:, (used := moments[0, :, 0] > 0)]
