@@ -10,14 +10,13 @@ of every one of them is below 1e-15.
 import math
 import re
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from scipy import special
 
 from .errors import InputError, choice, real, whole
+from .polynomials import derivative, multiply, product, roots_in_unit_interval
 
 LEFT_OUT = 1e-15  # a sum that leaves out more than this is refused
 MAX_SUPPORT = 1 << 24  # lengths summed one by one
@@ -435,9 +434,7 @@ class Custom(_Summed):
             raise InputError(f"pmf of length {self.name} must give one finite value >= 0 per length")
         total = probabilities.sum()
         if not total - 1e-9 <= 1 <= total + left_out + 1e-9:
-            raise InputError(
-                f"pmf of length {self.name} must sum to 1, not {total!r} with <= {left_out!r} after {cut}"
-            )
+            raise InputError(f"pmf of length {self.name} must sum to 1, not {total!r} with <= {left_out!r} after {cut}")
         self._check(left_out / cut)
         keep = probabilities > 0
         object.__setattr__(self, "lengths", lengths[keep])
@@ -446,9 +443,7 @@ class Custom(_Summed):
 
     def _check(self, error):
         if error > LEFT_OUT:
-            raise InputError(
-                f"tail_bound of length {self.name} is too heavy: the sums would leave out {error:.1e}"
-            )
+            raise InputError(f"tail_bound of length {self.name} is too heavy: the sums would leave out {error:.1e}")
 
     @property
     def text(self):
@@ -526,9 +521,7 @@ def _read_table(source):
             probabilities.append(float(probability))
         except ValueError:
             found = ",".join(cells)
-            raise InputError(
-                f"length table {source!r}, row {i}: expected m,probability, not {found!r}"
-            ) from None
+            raise InputError(f"length table {source!r}, row {i}: expected m,probability, not {found!r}") from None
     return Table(lengths, probabilities)
 
 
@@ -549,18 +542,18 @@ def balanced_geometric(language, d):
     for mask, sign in language.signs.items():
         coefficient[mask.bit_count()] += sign
     sizes = [i for i in range(1, language.k + 1) if coefficient[i]]
-    denominator = _product([(i, d - i) for i in sizes])  # lowest power of p first
+    denominator = product([(i, d - i) for i in sizes])  # lowest power of p first
     numerator = [coefficient[0] * c for c in denominator]
     for i in sizes:
-        term = _product([(0, coefficient[i] * (d - i))] + [(j, d - j) for j in sizes if j != i])
+        term = product([(0, coefficient[i] * (d - i))] + [(j, d - j) for j in sizes if j != i])
         numerator = [a + b for a, b in zip(numerator, term, strict=True)]
     half = [2 * a - b for a, b in zip(numerator, denominator, strict=True)]
     first, second = (
-        _multiply(_derivative(numerator), denominator),
-        _multiply(numerator, _derivative(denominator)),
+        multiply(derivative(numerator), denominator),
+        multiply(numerator, derivative(denominator)),
     )
     slope = [a - b for a, b in zip(first, second, strict=True)]
-    candidates = _roots_in_unit_interval(half) + _roots_in_unit_interval(slope) + [1.0]
+    candidates = roots_in_unit_interval(half) + roots_in_unit_interval(slope) + [1.0]
 
     def miss(p):
         pgf = Geometric(p).pgf
@@ -568,70 +561,3 @@ def balanced_geometric(language, d):
 
     best = min(map(miss, candidates))
     return Geometric(max(p for p in candidates if miss(p) <= best + 1e-14))
-
-
-def _multiply(a, b):
-    product = [0] * (len(a) + len(b) - 1)
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            product[i + j] += x * y
-    return product
-
-
-def _product(factors):
-    product = [1]
-    for factor in factors:
-        product = _multiply(product, factor)
-    return product
-
-
-def _derivative(polynomial):
-    return [i * c for i, c in enumerate(polynomial)][1:] or [0]
-
-
-def _roots_in_unit_interval(polynomial):
-    """Real roots in (0, 1) of a polynomial with integer coefficients (lowest first), each the nearest float.
-
-    Descartes' rule in the Bernstein basis: no sign change means no root, one means exactly one; else halve.
-    """
-    n = len(polynomial) - 1
-    # Bernstein coefficients b_j = sum_i C(j,i)/C(n,i) c_i, times n! to stay whole
-    start = [
-        sum(math.comb(j, i) * math.factorial(n) // math.comb(n, i) * polynomial[i] for i in range(j + 1))
-        for j in range(n + 1)
-    ]
-    roots, stack = [], [(0, 0, start)]  # the interval [a, a + 1] / 2^depth
-    while stack:
-        a, depth, bernstein = stack.pop()
-        signs = [c > 0 for c in bernstein if c]
-        changes = sum(x != y for x, y in pairwise(signs))
-        if changes == 0:
-            continue
-        if (changes == 1 and bernstein[0] and bernstein[-1]) or depth == 52:
-            roots.append(_bisect(polynomial, a / 2**depth, (a + 1) / 2**depth))
-            continue
-        left, right = [bernstein[0] << n], [bernstein[-1] << n]  # de Casteljau, scaled by 2^n
-        row = bernstein
-        for level in range(1, n + 1):
-            row = [x + y for x, y in pairwise(row)]
-            left.append(row[0] << (n - level))
-            right.append(row[-1] << (n - level))
-        if left[-1] == 0:
-            roots.append((2 * a + 1) / 2 ** (depth + 1))
-        stack += [(2 * a, depth + 1, left), (2 * a + 1, depth + 1, right[::-1])]
-    return [p for p in roots if 0 < p < 1]
-
-
-def _bisect(polynomial, low, high):
-    """The float nearest to the root between ``low`` and ``high``, by exact signs."""
-
-    def value(p):
-        total = Fraction(0)
-        for c in reversed(polynomial):
-            total = total * Fraction(p) + c
-        return total
-
-    rising = value(low) < 0 or value(high) > 0
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if (value(middle) < 0) == rising else (low, middle)
-    return low if abs(value(low)) < abs(value(high)) else high
