@@ -393,34 +393,48 @@ def _values(code):
 
 
 @inner(fastmath={"contract"})
-def _sum_letters(block, e, s, sums):
-    """Z = sum_j n_j e_j and S = sum_j n_j s_j of each word of a block."""
+def _forward(codes, e, s, sums, f, block, h):
+    """Z = sum_j n_j e_j, S = sum_j n_j s_j and o = S / Z of head h for the words of one block; adds o to f."""
+    e, s, sums, f = e[h], s[h], sums[h], f[block * ROWS : (block + 1) * ROWS]
+    at = block * (e.size // GROUP) * ROWS
     sums[:] = 0.0
     for j in range(0, e.size, GROUP):
-        codes = block[j // GROUP * ROWS : (j // GROUP + 1) * ROWS]
+        n = codes[at : at + ROWS]
         e0, e1, e2, e3, e4 = e[j], e[j + 1], e[j + 2], e[j + 3], e[j + 4]
         s0, s1, s2, s3, s4 = s[j], s[j + 1], s[j + 2], s[j + 3], s[j + 4]
         for r in range(ROWS):
-            n0, n1, n2, n3, n4 = _values(codes[r])
+            n0, n1, n2, n3, n4 = _values(n[r])
             sums[r] = sums[r] + n0 * e0 + n1 * e1 + n2 * e2 + n3 * e3 + n4 * e4
             sums[ROWS + r] = sums[ROWS + r] + n0 * s0 + n1 * s1 + n2 * s2 + n3 * s3 + n4 * s4
+        at += ROWS
+    for r in range(ROWS):
+        inverse = 1.0 / sums[r]
+        o = sums[ROWS + r] * inverse
+        sums[r], sums[ROWS + r] = inverse, o
+        f[r] += o
 
 
 @inner(fastmath={"contract"})
-def _sum_words(block, sums, totals):
-    """Add G_j = sum_w n_j c and K_j = sum_w n_j c o over the words of a block, lane by lane."""
-    for group in range(block.size // ROWS):
-        codes = block[group * ROWS : (group + 1) * ROWS]
-        t = totals[2 * LANES * GROUP * group : 2 * LANES * GROUP * (group + 1)]
+def _backward(codes, sums, residual, totals, block, h):
+    """Add G_j = sum_w n_j c and K_j = sum_w n_j c o of head h over the words of one block, lane by lane."""
+    sums, totals = sums[h], totals[h]
+    at = block * (totals.size // (2 * LANES * GROUP)) * ROWS
+    for r in range(ROWS):
+        c = sums[r] * residual[r]
+        sums[r] = c
+        sums[ROWS + r] *= c
+    for first in range(0, totals.size, 2 * LANES * GROUP):
+        n = codes[at : at + ROWS]
+        t = totals[first : first + 2 * LANES * GROUP]
         for lane in range(LANES):
             g0, k0 = t[lane], t[LANES + lane]
             g1, k1 = t[2 * LANES + lane], t[3 * LANES + lane]
             g2, k2 = t[4 * LANES + lane], t[5 * LANES + lane]
             g3, k3 = t[6 * LANES + lane], t[7 * LANES + lane]
             g4, k4 = t[8 * LANES + lane], t[9 * LANES + lane]
-            for first in range(0, ROWS, LANES):  # unrolled by LLVM, so that the loop over lanes becomes vectors
-                r = first + lane
-                n0, n1, n2, n3, n4 = _values(codes[r])
+            for row in range(0, ROWS, LANES):  # unrolled by LLVM, so that the loop over lanes becomes vectors
+                r = row + lane
+                n0, n1, n2, n3, n4 = _values(n[r])
                 c, o = sums[r], sums[ROWS + r]
                 g0, k0 = g0 + n0 * c, k0 + n0 * o
                 g1, k1 = g1 + n1 * c, k1 + n1 * o
@@ -432,13 +446,23 @@ def _sum_words(block, sums, totals):
             t[4 * LANES + lane], t[5 * LANES + lane] = g2, k2
             t[6 * LANES + lane], t[7 * LANES + lane] = g3, k3
             t[8 * LANES + lane], t[9 * LANES + lane] = g4, k4
+        at += ROWS
+
+
+@inner
+def _residuals(f, labels, residual, losses, block):
+    """f - y of the words of one block, and 0 for rows that are no words; adds its square to the losses."""
+    f, labels = f[block * ROWS : (block + 1) * ROWS], labels[block * ROWS : (block + 1) * ROWS]
+    for r in range(ROWS):
+        residual[r] = (f[r] - labels[r]) * abs(labels[r])
+        losses[r] += residual[r] * residual[r]
 
 
 @inner
 def _by_block(layout, alpha, beta, work, backward):
     """One pass over packed words: outputs f, loss, and with ``backward`` both gradients."""
     heads, columns = work.e.shape
-    width, size = columns // layout.digits, columns // GROUP * ROWS
+    width = columns // layout.digits
     for h in range(heads):
         top = alpha[h].max()
         for digit in range(layout.digits):
@@ -448,27 +472,17 @@ def _by_block(layout, alpha, beta, work, backward):
                 work.s[h, column] = work.e[h, column] * beta[h, j]
     work.totals[:] = 0.0
     work.losses[:] = 0.0
-    for first in range(0, layout.labels.size, ROWS):
-        block = layout.codes[first // ROWS * size : (first // ROWS + 1) * size]
-        out, labels = work.f[first : first + ROWS], layout.labels[first : first + ROWS]
-        out[:] = -1.0
+    work.f[:] = -1.0
+    # Named once, and cut to rows only by the functions they are handed to: numba counts references per use.
+    codes, labels, f, residual, losses = layout.codes, layout.labels, work.f, work.residual, work.losses
+    e, s, sums, totals = work.e, work.s, work.sums, work.totals
+    for block in range(labels.size // ROWS):
         for h in range(heads):
-            sums = work.sums[h]
-            _sum_letters(block, work.e[h], work.s[h], sums)
-            for r in range(ROWS):
-                sums[r] = 1.0 / sums[r]
-                sums[ROWS + r] *= sums[r]
-                out[r] += sums[ROWS + r]
-        for r in range(ROWS):
-            work.residual[r] = (out[r] - labels[r]) * abs(labels[r])
-            work.losses[r] += work.residual[r] * work.residual[r]
+            _forward(codes, e, s, sums, f, block, h)
+        _residuals(f, labels, residual, losses, block)
         if backward:
             for h in range(heads):
-                sums = work.sums[h]
-                for r in range(ROWS):
-                    sums[r] *= work.residual[r]
-                    sums[ROWS + r] *= sums[r]
-                _sum_words(block, sums, work.totals[h])
+                _backward(codes, sums, residual, totals, block, h)
     if backward:
         _gather(layout, beta, work)
     return work.losses.sum() / layout.n_words
