@@ -97,7 +97,7 @@ def test_the_attention_step_is_minus_rate_times_the_gradient_after_the_output_st
     beta = np.where(np.arange(d) < k, *output_update(d, k, law, rate_o))
     d_alpha, _ = gradient_at_zero_scores(any_of(k), d, used, beta)
     target, other = attention_update(d, k, law, rate_o, rate_a)
-    scale = 1e-12 * rate_a * (1 + rate_o * 4 / d) ** 2
+    scale = 1e-12 * rate_a * (1 + rate_o * 4 / d) ** 2 + 1e-300  # subnormal rates
     assert -rate_a * d_alpha[:k] == pytest.approx(np.full(k, target), abs=scale)
     assert -rate_a * d_alpha[k:] == pytest.approx(np.full(d - k, other), abs=scale)
     assert logit_gap(d, k, law, rate_o, rate_a) == pytest.approx(target - other, abs=scale)
