@@ -35,7 +35,7 @@ def wide(rng):
 
 
 def sparse(rng):
-    return (*random_words(rng, 140, 60, 0.02), "sparse")
+    return (*random_words(rng, 40, 150, 0.01), "sparse")
 
 
 def far(rng):
@@ -49,7 +49,7 @@ def far_wide(rng):
 
 
 def far_sparse(rng):
-    return (*random_words(rng, 140, 60, 0.02), "sparse")
+    return (*random_words(rng, 40, 150, 0.01), "sparse")
 
 
 PATHS = (packed, wide, sparse, far, far_wide, far_sparse)
@@ -217,7 +217,7 @@ def test_scores_of_ten_thousand_pick_the_best_letter_of_each_word(path):
     assert np.array_equal(f, beta[0, best] - 1.0)
     loss, d_alpha, d_beta = loss_and_gradient(words, alpha, beta[0])
     assert abs(loss - np.mean((f - labels) ** 2)) <= ROUNDING * loss
-    assert np.abs(d_alpha).max() < 1e-100
+    assert np.abs(d_alpha).max() < 1e-50
     wanted = np.bincount(best, 2 * (f - labels), minlength=alpha.size) / len(labels)
     assert np.all(np.abs(d_beta - wanted) <= 1e-13)
 

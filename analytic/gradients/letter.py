@@ -60,7 +60,7 @@ HALF = 2.0**511  # UNIT HALF HALF = 1
 BASE = 256  # counts below it fill one field
 LARGEST = 2**31 - 1  # count, and length of a sampled word
 
-SPARSE_DENSITY = 0.07  # below this share of nonzero counts, lists of letters are faster
+SPARSE_DENSITY = 0.025  # below this share of nonzero counts, lists of letters are faster
 FAR_SCORES = 200.0  # within them and FAR_WEIGHTS nothing overflows: 1 / Z <= e^200 / (UNIT HALF) < 2^800,
 FAR_WEIGHTS = 1e30  # and f - y and o, which multiply it, stay near 2^100
 
@@ -68,7 +68,7 @@ CHUNK_COUNTS = 1 << 18  # counts tallied at a time while words are made
 LONG_WORD = 40  # words longer than this times d are drawn by binomials, the others letter by letter
 
 Layout = namedtuple("Layout", "codes digits starts letters times labels n_words d")
-Work = namedtuple("Work", "f d_alpha d_beta e s sums totals losses residual letters times shares outputs")
+Work = namedtuple("Work", "f d_alpha d_beta e s sums totals losses residual letters times weights weight_sums outputs")
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class Words:
         +1 or -1
     path : str
         ``"packed"``, ``"wide"`` (the same in several digits: some count is above 255) or ``"sparse"`` (lists of
-        letters: fewer than 7% of the counts are positive)
+        letters: fewer than 2.5% of the counts are positive)
     nbytes : int
         memory held
 
@@ -157,7 +157,11 @@ class Words:
     def counts(self):
         """The counts as an (n_words, d) int32 matrix."""
         counts = np.zeros((self.n_words, self.d), dtype=np.int32)
-        _unpack(self._layout, counts)
+        if self.path == "sparse":
+            word = np.repeat(np.arange(self.n_words), np.diff(self._layout.starts))
+            counts[word, self._layout.letters] = self._layout.times
+        else:
+            _unpack(self._layout, counts)
         return counts
 
 
@@ -377,6 +381,7 @@ def _work(layout, heads):
         np.empty(layout.d, np.int32),
         _floats(heads, layout.d),
         _floats(1, heads)[0],
+        _floats(1, heads)[0],
     )
 
 
@@ -510,49 +515,54 @@ def _gather(layout, beta, work):
 @inner
 def _by_word(layout, alpha, beta, near, work, backward):
     """The same for words one by one: for lists of letters, and for scores that lie far apart (not ``near``)."""
-    heads = alpha.shape[0]
+    heads, labels, f, e, d_alpha, d_beta = alpha.shape[0], layout.labels, work.f, work.e, work.d_alpha, work.d_beta
+    weights, sums, outputs = work.weights, work.weight_sums, work.outputs
+    starts, letters, times = layout.starts, layout.letters, layout.times
+    if not starts.size:
+        letters, times = work.letters, work.times
     loss = 0.0
-    work.d_alpha[:] = 0.0
-    work.d_beta[:] = 0.0
+    d_alpha[:] = 0.0
+    d_beta[:] = 0.0
     for h in range(heads):
         top = alpha[h].max()
         for j in range(layout.d):
-            work.e[h, j] = math.exp(alpha[h, j] - top)
+            e[h, j] = math.exp(alpha[h, j] - top)
     for word in range(layout.n_words):
-        letters, times = _letters_of(layout, word, work.letters, work.times)
-        work.f[word] = -1.0
+        if starts.size:
+            first, last = starts[word], starts[word + 1]
+        else:
+            first, last = 0, _unpack_word(layout, word, letters, times)
+        f[word] = -1.0
         for h in range(heads):
             top = -math.inf
-            for letter in letters:
-                top = max(top, alpha[h, letter])
-            total, output = 0.0, 0.0
-            for i, letter in enumerate(letters):
-                weight = times[i] * (work.e[h, letter] if near else math.exp(alpha[h, letter] - top))
-                work.shares[h, i] = weight
-                total += weight
-                output += weight * beta[h, letter]
-            work.outputs[h] = output / total
-            for i in range(letters.size):
-                work.shares[h, i] /= total
-            work.f[word] += work.outputs[h]
-        residual = work.f[word] - layout.labels[word]
+            if not near:
+                for i in range(first, last):
+                    top = max(top, alpha[h, letters[i]])
+            z, o = 0.0, 0.0
+            for i in range(first, last):
+                j = letters[i]
+                weight = times[i] * (e[h, j] if near else math.exp(alpha[h, j] - top))
+                weights[h, i - first] = weight
+                z += weight
+                o += weight * beta[h, j]
+            sums[h], outputs[h] = z, o / z
+            f[word] += outputs[h]
+        residual = f[word] - labels[word]
         loss += residual * residual
         if backward:
             for h in range(heads):
-                for i, letter in enumerate(letters):
-                    pull = 2.0 / layout.n_words * residual * work.shares[h, i]
-                    work.d_beta[h, letter] += pull
-                    work.d_alpha[h, letter] += pull * (beta[h, letter] - work.outputs[h])
+                c, o = 2.0 / layout.n_words * residual / sums[h], outputs[h]
+                for i in range(first, last):
+                    j, pull = letters[i], c * weights[h, i - first]
+                    d_beta[h, j] += pull
+                    d_alpha[h, j] += pull * (beta[h, j] - o)
     return loss / layout.n_words
 
 
-@jit
-def _letters_of(layout, word, letters, times):
-    """The letters that occur in a word, and how often."""
-    if layout.starts.size:
-        first, last = layout.starts[word], layout.starts[word + 1]
-        return layout.letters[first:last], layout.times[first:last]
-    at, groups = 0, (layout.d + GROUP - 1) // GROUP
+@inner
+def _unpack_word(layout, word, letters, times):
+    """Write the letters that occur in a packed word and how often; returns how many letters."""
+    size, groups = 0, (layout.d + GROUP - 1) // GROUP
     for letter in range(layout.d):
         count = 0
         for digit in range(layout.digits):
@@ -560,18 +570,17 @@ def _letters_of(layout, word, letters, times):
             code = layout.codes[group * ROWS + word % ROWS]
             count += int(_value(code, letter % GROUP) / UNIT) * BASE**digit
         if count:
-            letters[at], times[at] = letter, count
-            at += 1
-    return letters[:at], times[:at]
+            letters[size], times[size] = letter, count
+            size += 1
+    return size
 
 
 @jit
 def _unpack(layout, counts):
     letters, times = np.empty(layout.d, np.int32), np.empty(layout.d, np.int32)
     for word in range(layout.n_words):
-        present, often = _letters_of(layout, word, letters, times)
-        for i, letter in enumerate(present):
-            counts[word, letter] = often[i]
+        for i in range(_unpack_word(layout, word, letters, times)):
+            counts[word, letters[i]] = times[i]
 
 
 @inner
