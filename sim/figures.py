@@ -6,12 +6,18 @@ from itertools import pairwise
 
 import numpy as np
 
-# Okabe-Ito colours, distinguishable with any colour vision; the dash tells them apart in grey print
+from .plans import parse_plan
+
+# Okabe-Ito colours, those that stay apart with any colour vision; the dash tells them apart in grey print
 STYLE = {
     "attention_gap": ("#0072B2", "-", "attention gap"),
     "output_gap": ("#D55E00", "--", "output gap"),
-    "test_accuracy": ("#009E73", "-.", "test accuracy"),
+    "test_accuracy": ("#000000", "-.", "test accuracy"),
 }
+RANK_STYLE = (("#0072B2", "-"), ("#D55E00", "--"), ("#000000", "-."), ("#56B4E9", ":"))
+IDEAL = {"color": "0.4", "linewidth": 0.8, "linestyle": ":"}
+PHASE_END = {"color": "0.6", "linewidth": 0.8}
+GAPS = ("attention_gap", "output_gap")
 WIDTH = 6.75  # inches: the text width of a two-column page
 RC = {
     "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
@@ -20,21 +26,61 @@ RC = {
 }
 
 
+# ---- what is drawn ---------------------------------------------------------------------------------------------------
+
+
 def curve(runs, name):
-    """(steps, mean, std, n) of a recorded quantity over the seeds that did not diverge.
+    """(steps, mean, std, n) of a recorded quantity over the seeds that did not diverge (std: NaN for one run).
 
     A run that ended before the others keeps its last value: it had converged.
     """
     array = getattr(runs, name)
-    good = np.array([status == "ok" for status in runs.status])
+    return np.asarray(array.coords["step"]), *_moments(_held(runs, array))
+
+
+def head_curves(runs, name):
+    """(steps, mean, std, n) of a gap head by head, mean and std (steps, heads).
+
+    Heads have no names of their own: in each run they are ranked by the gap they reach at the end, largest first.
+    """
+    array = runs.by_head(name)
+    values = _held(runs, array)
+    order = np.argsort(-values[:, -1:], axis=2, kind="stable")
+    return np.asarray(array.coords["step"]), *_moments(np.take_along_axis(values, order, axis=2))
+
+
+def _held(runs, array):
+    """Values (run, step, ...) of the runs that did not diverge; after its end a run keeps its last value."""
+    good = [status == "ok" for status in runs.status]
     values = array.values[good]
-    steps = np.asarray(array.coords["step"])
-    last = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(len(steps))), axis=1)
-    values = np.take_along_axis(values, last, axis=1)
-    n = len(values)
-    if not n:
-        return steps, np.full(len(steps), np.nan), np.full(len(steps), np.nan), 0
-    return steps, values.mean(axis=0), values.std(axis=0, ddof=1) if n > 1 else np.zeros(len(steps)), n
+    missing = np.isnan(values)
+    steps = np.arange(values.shape[1]).reshape(-1, *[1] * (values.ndim - 2))
+    last = np.maximum.accumulate(np.where(missing, 0, steps), axis=1)
+    return np.take_along_axis(values, last, axis=1)
+
+
+def _moments(values):
+    n, shape = len(values), values.shape[1:]
+    mean = values.mean(axis=0) if n else np.full(shape, np.nan)
+    return mean, values.std(axis=0, ddof=1) if n > 1 else np.full(shape, np.nan), n
+
+
+def phase_marks(runs):
+    """Steps at which one phase gives way to the next, means over the seeds that did not diverge.
+
+    Joint GD has no phases: its second one is drawn from the attention gap's pass of 0.1 to its pass of 0.9.
+    """
+    ended = [run for run in runs.runs if not run.diverged]
+    if not ended:
+        return []
+    phases = parse_plan(runs.config.plan).phases
+    if [phase.layers for phase in phases] != ["AO"]:
+        return list(np.mean([run.phase_ends[:-1] for run in ended], axis=0))
+    crossings = [[run.first_step_above(level) for level in (0.1, 0.9)] for run in ended]
+    return [] if any(None in pair for pair in crossings) else list(np.mean(crossings, axis=0))
+
+
+# ---- one panel -------------------------------------------------------------------------------------------------------
 
 
 def plot_gaps(runs, ax=None, quantities=tuple(STYLE)):
@@ -60,20 +106,102 @@ def plot_gaps(runs, ax=None, quantities=tuple(STYLE)):
     >>> plot_gaps(sim.run_plan("occurrence", "joint", seeds=[0], d=10, steps=20)).get_xlabel()
     'gradient steps'
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots(layout="constrained")[1]
+    ax = _axes(ax)
     for name in quantities:
         colour, dash, label = STYLE[name]
         steps, mean, std, _ = curve(runs, name)
-        ax.fill_between(steps, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
-        ax.plot(steps, mean, dash, color=colour, label=label)
-    ax.axhline(1, color="0.4", linewidth=0.8, linestyle=":")
-    _phase_marks(ax, phase_marks(runs))
+        _band(ax, steps, mean, std, colour, dash, label)
+    return _against_steps(ax, runs)
+
+
+def plot_heads(runs, ax=None, gap="attention_gap"):
+    """A gap of every head against the step: mean over seeds, band of one standard deviation.
+
+    In each run the heads are ranked by the gap they reach at the end; otherwise as `plot_gaps`.
+
+    Parameters
+    ----------
+    runs : `Runs`
+    ax : matplotlib axes; a new figure if None
+    gap : "attention_gap" or "output_gap"
+
+    Returns
+    -------
+    ax
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> import sim
+    >>> len(plot_heads(sim.run_plan("and", "joint", seeds=[0], d=10, steps=20)).get_legend_handles_labels()[1])
+    4
+    """
+    ax = _axes(ax)
+    steps, mean, std, _ = head_curves(runs, gap)
+    for rank in range(mean.shape[1]):
+        colour, dash = RANK_STYLE[rank % len(RANK_STYLE)]
+        _band(ax, steps, mean[:, rank], std[:, rank], colour, dash, f"head {rank + 1}")
+    return _against_steps(ax, runs)
+
+
+def plot_accuracy_by_length(accuracy, ax=None):
+    """Accuracy against the length of the word: mean over seeds, band of one standard deviation.
+
+    Parameters
+    ----------
+    accuracy : what `Runs.accuracy_by_length` returns
+    ax : matplotlib axes; a new figure if None
+
+    Returns
+    -------
+    ax
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> import sim
+    >>> runs = sim.run_plan("occurrence", "joint", seeds=range(2), d=10, steps=20)
+    >>> plot_accuracy_by_length(runs.accuracy_by_length([1, 10, 100])).get_xlabel()
+    'letters in the word'
+    """
+    ax = _axes(ax)
+    colour, dash, _ = STYLE["test_accuracy"]
+    mean, std = accuracy.mean("seed").values, accuracy.std("seed").values
+    _band(ax, accuracy.coords["length"], mean, std, colour, dash, "accuracy")
+    ax.axhline(1, **IDEAL)
+    ax.set_xscale("log")
+    ax.set_xlabel("letters in the word")
+    ax.set_ylabel("accuracy")
+    return ax
+
+
+def _axes(ax):
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def _band(ax, x, mean, std, colour, dash, label):
+    ax.fill_between(x, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
+    ax.plot(x, mean, dash, color=colour, label=label)
+
+
+def _against_steps(ax, runs):
+    """The ideal, the ends of phases, and the axis of steps."""
+    ax.axhline(1, **IDEAL)
+    marks = phase_marks(runs)
+    for mark in marks:
+        ax.axvline(mark, **PHASE_END)
+    for number, (left, right) in enumerate(pairwise([0, *marks, None]), 1):
+        if marks:
+            ax.annotate(str(number), (left if right is None else right, 1), xycoords=("data", "axes fraction"),
+                        xytext=(2 if right is None else -2, 1), textcoords="offset points",
+                        ha="left" if right is None else "right", va="bottom", fontsize=7, color="0.35")
     last = max(len(run.train_loss) for run in runs.runs) - 1
     ax.set_xscale("symlog", linthresh=2, linscale=0.6)  # steps 0, 1, 2 evenly, then logarithmic
-    ticks = [0, 1, 2] + [10**e for e in range(1, 8) if 10**e <= last]
+    ticks = [0, 1, *(10**e for e in range(1, 8) if 10**e <= last)]
     ax.set_xticks(ticks, [f"{t:d}" if t < 1000 else f"$10^{{{len(str(t)) - 1}}}$" for t in ticks])
     ax.minorticks_off()
     ax.set_xlim(0, max(last, 2))
@@ -81,32 +209,25 @@ def plot_gaps(runs, ax=None, quantities=tuple(STYLE)):
     return ax
 
 
-def phase_marks(runs):
-    """Steps at which one phase gives way to the next (means over the seeds that did not diverge)."""
-    ended = [run for run in runs.runs if not run.diverged]
-    if not ended:
-        return []
-    if len(ended[0].phase_ends) > 1:
-        return list(np.mean([run.phase_ends[:-1] for run in ended], axis=0))
-    crossings = [[run.first_step_above(level) for level in (0.1, 0.9)] for run in ended]
-    if ended[0].config.plan != "AO" or any(None in pair for pair in crossings):
-        return []
-    return list(np.mean(crossings, axis=0))
+# ---- whole figures ---------------------------------------------------------------------------------------------------
 
 
-def _phase_marks(ax, marks):
-    for mark in marks:
-        ax.axvline(mark, color="0.6", linewidth=0.8)
-    if marks:
-        for number, (left, right) in enumerate(pairwise([0, *marks, None]), 1):
-            where = left if right is None else right
-            ax.annotate(str(number), (where, 1), xycoords=("data", "axes fraction"),
-                        xytext=(3 if right is None else -3, -1), textcoords="offset points",
-                        ha="left" if right is None else "right", va="top", fontsize=7, color="0.35")
+def gaps_figure(rows, quantities=tuple(STYLE)):
+    """Figures 2 and 5: a row of panels for each (label of the vertical axis, [(title, `Runs`), ...])."""
+    return _figure([(label, panels, lambda runs, ax: plot_gaps(runs, ax, quantities)) for label, panels in rows])
 
 
-def gaps_figure(panels):
-    """Figure 2: one panel for each (title, `Runs`), on a common vertical axis."""
+def heads_figure(panels):
+    """Figure 4: a panel for each (title, `Runs`), attention gaps above, output gaps below."""
+    def drawing(gap):
+        return lambda runs, ax: plot_heads(runs, ax, gap)
+
+    return _figure([(STYLE[gap][2], panels, drawing(gap)) for gap in GAPS],
+                   "heads are ranked in each run by the gap they reach at the end")
+
+
+def _figure(rows, note=None):
+    """Rows of (label of the vertical axis, [(title, `Runs`), ...], function drawing runs on ax), note in the legend."""
     import matplotlib
 
     with matplotlib.rc_context(RC):
@@ -114,29 +235,50 @@ def gaps_figure(panels):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        figure = Figure(figsize=(WIDTH, 2.3))
-        axes = figure.subplots(1, len(panels), sharey=True)
-        for ax, (title, runs) in zip(axes, panels, strict=True):
-            plot_gaps(runs, ax)
-            lost = f" ({runs.diverged} of {len(runs)} diverged)" if runs.diverged else ""
-            ax.set_title(title + lost)
-        axes[0].set_ylabel("gap, accuracy (ideal: 1)")
-        handles, labels = axes[0].get_legend_handles_labels()
-        seeds = max(len(runs) for _, runs in panels)
-        handles += [Patch(color="0.5", alpha=0.3, linewidth=0), Line2D([], [], color="0.6", linewidth=0.8)]
-        labels += [f"± 1 std over {seeds} seeds", "end of phase 1, 2"]
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+        figure = Figure(figsize=(WIDTH, 0.9 + 1.5 * len(rows)))
+        grid = figure.subplots(len(rows), len(rows[0][1]), sharex="col", squeeze=False)
+        for i, (label, panels, draw) in enumerate(rows):
+            grid[i, 0].set_ylabel(label)
+            for ax, (title, runs) in zip(grid[i], panels, strict=True):
+                draw(runs, ax)
+                lines = [title.replace("->", "→")] if i == 0 else []
+                lines += [f"{runs.diverged} of {len(runs)} diverged"] if runs.diverged else []
+                ax.set_title("\n".join(lines), pad=10)  # room for the numbers of the phases
+                ax.set_xlabel("gradient steps" if i == len(rows) - 1 else "")
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        seeds = max(len(runs) for _, panels, _ in rows for _, runs in panels)
+        ideal, end = (Line2D([], [], **line) for line in (IDEAL, PHASE_END))
+        handles += [Patch(color="0.5", alpha=0.3, linewidth=0), ideal, end]
+        labels += [f"± 1 std over {seeds} seeds", "ideal", "end of phase (joint GD: attention gap 0.1, 0.9)"]
+        figure.legend(handles, labels, loc="outside lower center", ncols=-(-len(labels) // 2), frameon=False,
+                      title=note, title_fontsize=RC["legend.fontsize"])
         return figure
 
 
-def gaps_csv(panels):
-    """The data behind `gaps_figure`: panel, quantity, step, mean, std, n."""
+def gaps_csv(rows, quantities=tuple(STYLE)):
+    """The data behind `gaps_figure`: task, panel, quantity, step, mean, std, n."""
+    return _csv(("quantity",), [
+        ((runs.config.task, title, name), *curve(runs, name))
+        for _, panels in rows for title, runs in panels for name in quantities
+    ])
+
+
+def heads_csv(panels):
+    """The data behind `heads_figure`: task, panel, quantity, rank, step, mean, std, n."""
+    lines = []
+    for title, runs in panels:
+        for gap in GAPS:
+            steps, mean, std, n = head_curves(runs, gap)
+            lines += [((runs.config.task, title, gap, rank + 1), steps, mean[:, rank], std[:, rank], n)
+                      for rank in range(mean.shape[1])]
+    return _csv(("quantity", "rank"), lines)
+
+
+def _csv(names, curves):
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["panel", "quantity", "step", "mean", "std", "n"])
-    for title, runs in panels:
-        for name in STYLE:
-            steps, means, stds, n = curve(runs, name)
-            for step, mean, std in zip(steps.tolist(), means.tolist(), stds.tolist(), strict=True):
-                writer.writerow([title, name, step, *(("", "") if np.isnan(mean) else (mean, std)), n])
+    writer.writerow(["task", "panel", *names, "step", "mean", "std", "n"])
+    for about, steps, means, stds, n in curves:
+        for step, *values in zip(steps.tolist(), means.tolist(), stds.tolist(), strict=True):
+            writer.writerow([*about, step, *("" if np.isnan(value) else value for value in values), n])
     return text.getvalue()

@@ -123,7 +123,7 @@ def _judge(diff, tol):
 
 def attention_steps(task):
     """Steps behind "A(1x)" in a task's column: for and, Table 1 has many instead of one (we chose how many)."""
-    return stored()[task].get("attention_steps", 1)
+    return stored().get(task, {}).get("attention_steps", 1)
 
 
 def plan_of(row, task):

@@ -8,11 +8,10 @@ from analytic.errors import InputError, choice
 from . import figures, paper, store, tables
 from .runs import check_seeds, train_all
 
-FIGURE2 = (
-    ("joint GD", "AO"),
-    ("three phases: O(1x)$\\to$A(1x)$\\to$O", "O(1x)->A(1x)->O"),
-    ("attention first: A(1x)$\\to$O", "A(1x)->O"),
-)
+THREE_PHASES = "O(1x)->A(1x)->O, random init"
+FIGURE2 = (("joint GD", "Joint GD"), ("three phases: {plan}", THREE_PHASES), ("attention first: {plan}", "A(1x)->O"))
+FIGURES45 = (("joint GD", "Joint GD"), ("{plan}", THREE_PHASES), ("A only", "A"), ("O only", "O"),
+             ("{plan}", "A(1x)->O"))
 
 
 @dataclass(frozen=True)
@@ -98,20 +97,56 @@ def fig2(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
 
     Writes fig2.png, fig2.pdf and fig2.csv to ``out``; seeds are shared with `table1`.
     """
+    panels = _panels("occurrence", FIGURE2, seeds, jobs=jobs, progress=progress, out=out)
+    rows = [("gap, accuracy", panels)]
+    joint = panels[0][1].summary()
+    return _figure("fig2", figures.gaps_figure(rows), figures.gaps_csv(rows), panels, out,
+                   _crossings_text(joint, len(panels[0][1])))
+
+
+def fig4(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
+    """Figure 4: the gaps of AND head by head, ranked in each run by the gap they reach at the end.
+
+    Writes fig4.png, fig4.pdf and fig4.csv to ``out``; seeds are shared with `table1`.
+    """
+    panels = _panels("and", FIGURES45, seeds, jobs=jobs, progress=progress, out=out)
+    return _figure("fig4", figures.heads_figure(panels), figures.heads_csv(panels), panels, out)
+
+
+def fig5(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
+    """Figure 5: attention and output gap on occurrence and OR along five plans.
+
+    Writes fig5.png, fig5.pdf and fig5.csv to ``out``; seeds are shared with `table1`.
+    """
+    rows = [(f"gap on {name}", _panels(task, FIGURES45, seeds, jobs=jobs, progress=progress, out=out))
+            for name, task in (("occurrence", "occurrence"), ("OR", "or"))]
+    panels = [panel for _, row in rows for panel in row]
+    return _figure("fig5", figures.gaps_figure(rows, figures.GAPS), figures.gaps_csv(rows, figures.GAPS), panels, out)
+
+
+def _panels(task, wanted, seeds, **options):
+    """(title, `Runs`) of the wanted (title, row of Table 1); the plan trained is filled in."""
     seeds = check_seeds(seeds)
-    by_plan = {config.plan: config for row, config in paper.configurations("occurrence") if row.init == "random"}
-    wanted = [by_plan[plan] for _, plan in FIGURE2]
-    runs = train_all([(config, seed) for config in wanted for seed in seeds], jobs=jobs, progress=progress, out=out)
-    panels = [(title, group) for (title, _), group in zip(FIGURE2, runs, strict=True)]
-    written = _write(out, {"fig2.csv": figures.gaps_csv(panels)})
-    figure = figures.gaps_figure(panels)
+    by_label = {row.label: config for row, config in paper.configurations(task)}
+    configs = [by_label[label] for _, label in wanted]
+    runs = train_all([(config, seed) for config in configs for seed in seeds], **options)
+    return [(title.format(plan=group.config.plan), group) for (title, _), group in zip(wanted, runs, strict=True)]
+
+
+def _figure(name, figure, data, panels, out, text=""):
+    """Write a figure and its data; say what the runs of each panel ended with."""
+    written = _write(out, {f"{name}.csv": data})
     for ending in ("png", "pdf"):
-        with store.atomic(Path(out) / f"fig2.{ending}") as file:
+        path = Path(out) / f"{name}.{ending}"
+        with store.atomic(path) as file:
             figure.savefig(file, format=ending, metadata={"CreationDate": None} if ending == "pdf" else None)
-        written.append(str(Path(out) / f"fig2.{ending}"))
-    joint = runs[0].summary()
-    text = _crossings_text(joint, len(seeds))
-    return Made(text, written, {"joint": joint}, sum(group.diverged for group in runs))
+        written.append(str(path))
+    ends = tables.text_table(*tables.ends_rows(panels))
+    lost = [tables.diverged_text(run) for _, group in panels for run in group.runs if run.diverged]
+    values = {"panels": [{"task": group.config.task, "panel": title, "plan": group.config.plan, **group.summary()}
+                         for title, group in panels]}
+    return Made("\n\n".join(filter(None, [text, ends, "\n".join(lost)])), written, values,
+                sum(group.diverged for _, group in panels))
 
 
 def _crossings_text(summary, seeds):

@@ -211,6 +211,12 @@ class Runs:
     def beta(self):
         return self._parameters("beta")
 
+    def accuracy_by_length(self, lengths, words=1000, phase_end=-1):
+        """Labelled array (seed, length): see `sim.by_length.accuracy_by_length`."""
+        from .by_length import accuracy_by_length
+
+        return accuracy_by_length(self, lengths, words, phase_end)
+
     def row(self, run):
         """What one run ended with, as plain values (design of ``attnlag run --json``)."""
         end = {} if run.diverged else {

@@ -91,6 +91,17 @@ def _side_by_side(cells, names, ours, printed):
     return header, list(lines.values())
 
 
+def ends_rows(panels):
+    """Header and rows of strings: what the runs of each (title, `Runs`) end with, mean ± standard deviation."""
+    names = ("train_loss", "test_accuracy", "attention_gap", "output_gap")
+    rows = []
+    for title, runs in panels:
+        summary = runs.summary()
+        ends = ({"mean": summary["mean"][name], "std": summary["std"][name]} for name in names)
+        rows.append([runs.config.task, title, *map(_mean_std, ends)])
+    return ["task", "panel", *(name.replace("_", " ") for name in names)], rows
+
+
 def text_table(header, rows):
     """Aligned columns for a terminal."""
     table = [header, *rows]

@@ -3,12 +3,14 @@
 table1: train loss and test accuracy of seven plans, mean and deviation over seeds, beside the published numbers.
 table5: the standard deviations of the same runs beside the published ones.
 fig2:   attention gap, output gap and test accuracy along joint GD, O(1x)->A(1x)->O and A(1x)->O.
+fig4:   and: attention and output gap of each head along five plans.
+fig5:   occurrence and or: attention and output gap along five plans.
 Runs that DIR holds already are read, not trained again.
 """
 
 from . import flags
 
-TARGETS = ("table1", "table5", "fig2")
+TARGETS = ("table1", "table5", "fig2", "fig4", "fig5")
 
 
 def arguments(parser):
@@ -29,7 +31,7 @@ def run(args):
     if args.what in ("table1", "table5"):
         made = getattr(reproduce, args.what)(reproduce.check_tasks(args.tasks), seeds, **options)
     else:
-        made = reproduce.fig2(seeds, **options)
+        made = getattr(reproduce, args.what)(seeds, **options)
     if args.json:
         flags.print_json(made.to_dict())
     else:

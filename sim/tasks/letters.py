@@ -14,12 +14,12 @@ from analytic.gradients import letter
 from analytic.languages import Language, any_of
 from analytic.lengths import LengthLaw, balanced_geometric, parse_law
 
-TRAIN, TEST, INIT = range(3)  # independent random streams of one seed
+TRAIN, TEST, INIT, BY_LENGTH = range(4)  # independent random streams of one seed
 
 
-def stream(seed, use):
+def stream(seed, *use):
     """The random generator of one seed for one use: made from the seed alone, on any machine."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(use,)))
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=use))
 
 
 @dataclass(frozen=True)
