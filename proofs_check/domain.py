@@ -27,10 +27,6 @@ class Case(SimpleNamespace):
     """
 
     @property
-    def D(self):
-        return self.d - self.k
-
-    @property
     def moments(self):
         """`ShareMoments` in this case's numbers."""
         kappa, law = self.k / self.d, self.length
@@ -45,7 +41,9 @@ class Case(SimpleNamespace):
             E2=law.mean_inverse_square,
         )
 
-    def __getattr__(self, name):
+    def __getattr__(self, name):  # of what was not given
+        if name == "D":
+            return self.d - self.k
         if "length" in vars(self) and not name.startswith("_"):
             return getattr(self.moments, name)
         raise AttributeError(f"case has no {name}, only {', '.join(vars(self))}")

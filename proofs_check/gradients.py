@@ -52,7 +52,7 @@ def _(formula):
 
 @letter.instance
 def _(formula, case):
-    """exact derivatives by dual numbers over all words, one to three heads with random rational weights"""
+    """exact derivatives by series arithmetic over all words, one to three heads with random rational weights"""
     rng = random.Random(str(case))
     heads, letters = range(int(case.heads) % 3 + 1), range(int(case.d))
     weights = [[Fraction(rng.randint(1, 9), rng.randint(1, 4)) for _ in letters] for _ in heads]

@@ -1,7 +1,7 @@
 """The letter model from first principles, three ways: symbolic moments, exact enumeration, and whole populations.
 
 None of this uses a formula that is under test: expectations come from the generating function of the letter counts,
-exact gradients from dual numbers, populations from the list of all words.
+exact gradients from truncated power series, populations from the list of all words.
 """
 
 import itertools
@@ -95,33 +95,53 @@ def population(case):
     ]
 
 
-class Dual:
-    """value + slope * epsilon with epsilon^2 = 0: carries a derivative through +, -, * and / exactly."""
+class Jet:
+    """A truncated power series c_0 + c_1 t + ... + c_n t^n: carries derivatives through +, -, * and / exactly."""
 
-    def __init__(self, value, slope=Fraction(0)):
-        self.value, self.slope = value, slope
-
-    @staticmethod
-    def of(x):
-        return x if isinstance(x, Dual) else Dual(x)
+    def __init__(self, *coefficients):
+        self.coefficients = coefficients
 
     def __add__(self, other):
-        other = Dual.of(other)
-        return Dual(self.value + other.value, self.slope + other.slope)
+        if isinstance(other, Jet):
+            return Jet(*(a + b for a, b in zip(self.coefficients, other.coefficients, strict=True)))
+        first, *rest = self.coefficients
+        return Jet(first + other, *rest)
 
     def __mul__(self, other):
-        other = Dual.of(other)
-        return Dual(self.value * other.value, self.slope * other.value + self.value * other.slope)
+        a = self.coefficients
+        if not isinstance(other, Jet):
+            return Jet(*(x * other for x in a))
+        b = other.coefficients
+        return Jet(*(sum(a[i] * b[n - i] for i in range(n + 1)) for n in range(len(a))))
 
     def __truediv__(self, other):
-        other = Dual.of(other)
-        ratio = self.value / other.value
-        return Dual(ratio, (self.slope - ratio * other.slope) / other.value)
+        if not isinstance(other, Jet):
+            return Jet(*(x / other for x in self.coefficients))
+        b, quotient = other.coefficients, []
+        for n, a in enumerate(self.coefficients):
+            quotient.append((a - sum(quotient[i] * b[n - i] for i in range(n))) / b[0])
+        return Jet(*quotient)
+
+    def __rtruediv__(self, other):
+        return Jet(other, *(0 * x for x in self.coefficients[1:])) / self
+
+    def __neg__(self):
+        return self * -1
 
     def __sub__(self, other):
-        return self + Dual.of(other) * -1
+        return self + -other
+
+    def __rsub__(self, other):
+        return -self + other
 
     __radd__, __rmul__ = __add__, __mul__
+
+    def exp(self):
+        """e^self for a series without constant term: E' = self' E."""
+        a, result = self.coefficients, [Fraction(1)]
+        for n in range(1, len(a)):
+            result.append(sum(i * a[i] * result[n - i] for i in range(1, n + 1)) / n)
+        return Jet(*result)
 
 
 def exact_score(counts, weights, beta):
@@ -144,12 +164,12 @@ def exact_loss(words, weights, beta):
 
 
 def exact_gradient(words, weights, beta):
-    """dL/dalpha and dL/dbeta by dual numbers, as (heads, d) lists: d w / d alpha = w for w = e^alpha."""
+    """dL/dalpha and dL/dbeta by series of first order, as (heads, d) lists: d w / d alpha = w for w = e^alpha."""
 
     def slope(values, head, letter, step, build):
         varied = [list(row) for row in values]
-        varied[head][letter] = Dual(values[head][letter], step)
-        return exact_loss(words, *build(varied)).slope
+        varied[head][letter] = Jet(values[head][letter], step)
+        return exact_loss(words, *build(varied)).coefficients[1]
 
     cells = [[(h, j) for j in range(len(row))] for h, row in enumerate(beta)]
     d_alpha = [[slope(weights, h, j, weights[h][j], lambda w: (w, beta)) for h, j in row] for row in cells]

@@ -27,7 +27,7 @@ def output_step(c):
 
 
 def exact_output_step(case):
-    """beta after one output step from zero init, exactly, by dual numbers over all words."""
+    """beta after one output step from zero init, exactly, by series arithmetic over all words."""
     _, d_beta = exact_gradient(population(case), constant(case.d, 1), constant(case.d, 0))
     return [-case.rate_o * slope for slope in d_beta[0]]
 

@@ -21,7 +21,9 @@ MODULES = (
     "phase_two",
     "certificates",
     "phase_three",
+    "descent",
     "failures",
+    "joint",
 )
 
 

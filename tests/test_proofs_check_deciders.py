@@ -10,7 +10,7 @@ import sympy
 from proofs_check.decide import FALSE_ALARM, agrees, below, close, exact, identity, on_side, positive, sampled
 from proofs_check.domain import LETTERS, Case, ExactLaw, SymbolicLaw, substituted
 from proofs_check.letters import (
-    Dual,
+    Jet,
     exact_gradient,
     exact_loss,
     exact_score,
@@ -121,12 +121,18 @@ def test_expectation_treats_the_label_as_an_indicator():
     assert sympy.simplify(once - c.kappa) == 0  # 1_+ x = x
 
 
-def test_dual_numbers_differentiate_rational_functions():
-    x = Dual(Fraction(3), Fraction(1))
-    f = (2 * x * x - x + 1) / (x + 5)
+def test_series_arithmetic_gives_the_derivatives_of_rational_functions():
+    x = Jet(Fraction(3), Fraction(1), Fraction(0), Fraction(0))
+    f = (2 * x * x - x + 1) / (5 + x) + 1 / x - x / 2
     symbol = sympy.Symbol("x")
-    derivative = sympy.diff((2 * symbol**2 - symbol + 1) / (symbol + 5), symbol).subs(symbol, 3)
-    assert sympy.Rational(f.slope) == derivative and f.value == Fraction(16, 8)
+    g = (2 * symbol**2 - symbol + 1) / (symbol + 5) + 1 / symbol - symbol / 2
+    for n, coefficient in enumerate(f.coefficients):
+        assert sympy.Rational(coefficient) == sympy.diff(g, symbol, n).subs(symbol, 3) / sympy.factorial(n)
+
+
+def test_exponential_of_a_series():
+    t = Jet(Fraction(0), Fraction(2), Fraction(1))
+    assert t.exp().coefficients == (1, 2, 3)  # e^(2t + t^2) = 1 + 2t + (4/2 + 1) t^2 + ...
 
 
 def test_exact_gradient_equals_exact_differences_of_the_quadratic_loss_in_beta():
