@@ -54,6 +54,24 @@ def test_the_window_probability_is_the_share_of_draws_inside(rate_o, sigma):
     assert beta.var() == pytest.approx(variance, rel=0.01) and common < 0
 
 
+@pytest.mark.parametrize("rate_o", [8.0, 9.9, 9.99999, 10.0, 10.5, 13.0])
+def test_the_probability_is_right_also_where_the_start_is_forgotten(rate_o):
+    """With E1 = 1/2, d = 10 the factor 1 - A vanishes at rate 10 and letters become positively correlated."""
+    d, law, sigma, n = 10, Fixed(2), 0.5, 40_000
+    start = np.random.default_rng(4).normal(size=(n, d)) * sigma
+    A = B = rate_o / d
+    beta = (1 - A) * start - B * start.mean(axis=1, keepdims=True)
+    target, other = output_update(d, 1, law, rate_o)
+    inside = ((beta[:, 0] + target > 1) & (beta[:, 1:].max(axis=1) + other < 1)).mean()
+    p = window_probability(d, 1, law, rate_o, sigma)
+    assert abs(inside - p) < FAR * math.sqrt(p * (1 - p) / n)
+
+
+def test_words_of_one_letter_forget_the_start_altogether():
+    assert window_probability(5, 3, None, 2.5, 0.5) == 1  # 1 - A = 0 = B
+    assert window_probability(5, 3, None, 2.0, 0.5) < 1
+
+
 @given(st.integers(5, 60), st.integers(1, 3), st.floats(0.27, 0.5), st.floats(0.01, 0.5))
 @settings(max_examples=40)
 def test_the_union_bound_is_above_the_exact_failure(d, k, times, sigma):
