@@ -46,12 +46,16 @@ class LabelledArray:
             array = array._without(dim, np.take(array.values, found[0], axis=axis))
         return array
 
-    def mean(self, dim):
-        """Mean over one dimension, leaving out NaN (runs that had ended)."""
+    def mean(self, dim=None, **numpy_options):
+        """Mean over one dimension, leaving out NaN (runs that had ended); ``numpy.mean`` takes all values as usual."""
+        if dim is None:
+            return np.mean(self.values, **numpy_options)
         return self._without(dim, _quiet(np.nanmean, self.values, axis=self._axis(dim)))
 
-    def std(self, dim):
-        """Sample standard deviation (ddof = 1) over one dimension, leaving out NaN."""
+    def std(self, dim=None, **numpy_options):
+        """Sample standard deviation (ddof = 1) over one dimension, leaving out NaN; ``numpy.std`` as usual."""
+        if dim is None:
+            return np.std(self.values, **numpy_options)
         return self._without(dim, _quiet(np.nanstd, self.values, axis=self._axis(dim), ddof=1))
 
     def to_xarray(self):

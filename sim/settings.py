@@ -32,7 +32,8 @@ def stored():
 def settings_for(task):
     """Stored settings where they were found for this task at this d; else the general ones.
 
-    In general: one-step eta_O = 0.35 d (inside the window (d/4, ~d/2) of phase 1), eta_A = 8 d, every other rate 1.
+    In general: one-step eta_O = 0.35 d (inside the window (d/4, ~d/2) of phase 1), eta_A = 8 d, every other rate 1;
+    but eta_O = 1/H of a phase to convergence: the Hessian of H heads' weights has no eigenvalue above 2 H.
     """
     table = stored()
     found = table.get(task.name)
@@ -40,5 +41,7 @@ def settings_for(task):
         return Settings(found["rates"], found["limits"], tuple(found["init_scale"]))
     general = table["general"]
     one_step = {layer: factor * task.d for layer, factor in general["one_step_over_d"].items()}
+    converge = {**general["rates"]["converge"], "O": general["rates"]["converge"]["O"] / task.heads}
     scale = found["init_scale"] if found else general["init_scale"]
-    return Settings({"one_step": one_step, **general["rates"]}, general["limits"], tuple(scale))
+    return Settings({"one_step": one_step, "converge": converge, "joint": general["rates"]["joint"]},
+                    general["limits"], tuple(scale))

@@ -209,3 +209,11 @@ def test_labelled_arrays_know_their_axes():
         runs.train_loss.sel(seed=5)
     with pytest.raises(InputError, match="no dimension 'sed'"):
         runs.train_loss.mean("sed")
+
+
+def test_numpy_takes_labelled_arrays_as_arrays():
+    loss = run_plan("occurrence", "joint(3x)", [4, 9], **SMALL).train_loss
+    for function in (np.mean, np.std, np.max, np.sum, np.median):
+        assert function(loss) == function(loss.values)
+        assert np.array_equal(function(loss, axis=0), function(loss.values, axis=0))
+    assert np.std(loss, ddof=1) == np.std(loss.values, ddof=1)
