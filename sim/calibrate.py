@@ -43,7 +43,7 @@ ONE_STEP_O = tuple(np.arange(10, 23.5, 0.5).tolist())
 ONE_STEP_A = (25.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 600.0, 800.0)
 ROUNDS_TO_ONE = 0.995  # printed as 1.00
 
-AND_SCALES = (0.1, 0.5, 1.0, 1.5)
+AND_SCALES = (0.1, 0.5, 1.0, 2.0)
 AND_RATES_A = (3.0, 10.0, 30.0)
 AND_STEPS = 2000
 AND_ATTENTION_STEPS = (25, 50, 75, 100, 150, 200, 300, 500)
@@ -275,7 +275,7 @@ class _AndSearch(_Search):
             for steps in AND_JOINT_STEPS:
                 losses = _losses(runs, steps)
                 mean, deviation = losses.mean(), losses.std(ddof=1)
-                reached = float(np.mean(runs.test_accuracy.sel(step=steps)))
+                reached = float(runs.test_accuracy.sel(step=steps).values.mean())
                 score = self.score("Joint GD", losses) + ((deviation - loss.std) / paper.SMALLEST_TOLERANCE) ** 2
                 self.add("joint", {"A": a, "O": o, "steps": steps}, {"joint": mean, "deviation": deviation},
                          float(score) if reached >= accuracy else None, f"accuracy {reached:.4f}")

@@ -327,3 +327,8 @@ def test_figures_read_the_runs_of_table1(small_rows, tmp_path, monkeypatch, caps
     assert len({(r["task"], r["panel"], r["quantity"], r.get("rank")) for r in lines}) == panels * curves
     assert cli.main(["reproduce", name, "--seeds", "2", "--out", str(tmp_path)]) in done
     assert (tmp_path / f"{name}.pdf").read_bytes() == first
+
+
+def test_tasks_of_a_figure_are_refused_not_ignored(tmp_path, capsys):
+    assert cli.main(["reproduce", "fig5", "--tasks", "or", "--out", str(tmp_path)]) == cli.USAGE
+    assert "fig5 has tasks of its own" in capsys.readouterr().err and not list(tmp_path.iterdir())

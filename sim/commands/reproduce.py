@@ -10,7 +10,8 @@ Runs that DIR holds already are read, not trained again.
 
 from . import flags
 
-TARGETS = ("table1", "table5", "fig2", "fig4", "fig5")
+TABLES = ("table1", "table5")
+TARGETS = (*TABLES, "fig2", "fig4", "fig5")
 
 
 def arguments(parser):
@@ -23,15 +24,17 @@ def arguments(parser):
 
 
 def run(args):
+    from analytic.errors import InputError
     from sim import reproduce
     from sim.cli import DIVERGED, OK
 
-    seeds = flags.parse_seeds(args.seeds or ("0:3" if args.quick else "0:50"))
-    options = dict(jobs=args.jobs, progress=flags.show_progress(args), out=args.out)
-    if args.what in ("table1", "table5"):
-        made = getattr(reproduce, args.what)(reproduce.check_tasks(args.tasks), seeds, **options)
-    else:
-        made = getattr(reproduce, args.what)(seeds, **options)
+    settings = dict(seeds=flags.parse_seeds(args.seeds or ("0:3" if args.quick else "0:50")), jobs=args.jobs,
+                    progress=flags.show_progress(args), out=args.out)
+    if args.what in TABLES:
+        settings["tasks"] = reproduce.check_tasks(args.tasks)
+    elif args.tasks is not None:
+        raise InputError(f"tasks goes with {' and '.join(TABLES)}; {args.what} has tasks of its own")
+    made = getattr(reproduce, args.what)(**settings)
     if args.json:
         flags.print_json(made.to_dict())
     else:
