@@ -109,12 +109,19 @@ def calibrate(task, seeds=range(1000, 1020), *, jobs=None, progress=False):
     seeds : search seeds; the stored settings use 1000..1019
     jobs, progress : as in `sim.run_plan`
 
+    Raises
+    ------
+    InputError : fewer than two seeds, or no candidate of a stage meets its conditions
+
     Returns
     -------
     Calibration : prints every candidate with its losses and score, and the chosen settings as TOML
     """
+    seeds = check_seeds(seeds)
+    if len(seeds) < 2:
+        raise InputError(f"seeds must be at least two, as deviations over them are compared, not {len(seeds)}")
     search = _AndSearch if task == "and" else _OneHeadSearch
-    return search(task, check_seeds(seeds), jobs, progress).run()
+    return search(task, seeds, jobs, progress).run()
 
 
 class _Search:
@@ -166,7 +173,7 @@ class _OneHeadSearch(_Search):
         number = self.published("Joint GD")
         for steps in JOINT_STEPS:
             losses = _losses(self.train([("joint", dict(rate_a=1.0, rate_o=1.0, steps=steps))])[0])
-            mean, deviation = losses.mean(), losses.std(ddof=1)
+            mean, deviation = _mean_std(losses)
             met = mean < number.value and deviation < number.std
             note = f"bounds {'met' if met else 'not met'}: mean < {number.value:g}, deviation < {number.std:g}"
             self.add("joint", {"steps": steps}, {"joint": mean, "deviation": deviation}, steps if met else None, note)
@@ -274,7 +281,7 @@ class _AndSearch(_Search):
         for (a, o), runs in zip(grid, results, strict=True):
             for steps in AND_JOINT_STEPS:
                 losses = _losses(runs, steps)
-                mean, deviation = losses.mean(), losses.std(ddof=1)
+                mean, deviation = _mean_std(losses)
                 reached = float(runs.test_accuracy.sel(step=steps).values.mean())
                 score = self.score("Joint GD", losses) + ((deviation - loss.std) / paper.SMALLEST_TOLERANCE) ** 2
                 self.add("joint", {"A": a, "O": o, "steps": steps}, {"joint": mean, "deviation": deviation},
@@ -293,3 +300,7 @@ class _AndSearch(_Search):
 def _losses(runs, step=-1):
     """Train losses at a step (-1: the last); a diverged run counts as infinite, so that its candidate cannot win."""
     return np.array([np.inf if run.diverged else run.train_loss[step] for run in runs.runs])
+
+
+def _mean_std(losses):
+    return (losses.mean(), losses.std(ddof=1)) if np.isfinite(losses).all() else (np.inf, np.inf)
