@@ -15,6 +15,7 @@ _PUBLIC = {
     "claims": None,
     "get": "report",
     "prove": "report",
+    "three_phase_plan": "theorem",
 }
 
 __all__ = list(_PUBLIC)

@@ -8,15 +8,18 @@ import numpy as np
 import sympy
 
 from analytic import bounds
-from analytic.gradients.letter import Words, evaluate, scores
+from analytic.gradients.letter import Words, descend, evaluate, scores
+from analytic.phase_three import output_phase
 from sim.runs import run_plan
 
 from .claims import claim
 from .decide import ROUNDING, agrees, below, close, exact, holds, identity, positive, sampled
 from .domain import LETTERS, Case, Domain, Each, Real, Whole, ceiling, positive_part
 from .letters import exact_score, population, words_of_length
+from .phase_three import FROZEN, exact_attention, minimum, phase_of, symbolic_attention
 from .simulator import SAMPLES, fresh_words, kernel_step, populations
 
+CONVERGED = 1e-9  # what 6000 output steps at rate 1 leave
 FRACTION = 1 / (1 + sympy.Symbol("v", nonnegative=True))  # any number in (0, 1]
 
 
@@ -343,3 +346,76 @@ every_model_fails.mutant("bias forgotten", at_others=lambda c, v: v + 1)
 every_model_fails.mutant("half the length", from_length=lambda c, v: v and 1 + (v - 1) / 2)
 every_model_fails.mutant("inverse ratio", from_length=lambda c, v: v and 1 + (v - 1) / c.ratio[0] ** 2)
 every_model_fails.mutant("always from length 2", from_length=lambda c, v: v and 2)
+
+
+# ---------------------------------------------------------------- after phase 3
+
+
+@claim(
+    "certificate.after_phase3",
+    statement="At the minimum of phase 3, with nu = E[A^2 | +] = V + mu^2: beta_o < 1 iff (2q - 1) nu < q mu^2, "
+    "beta_S > 1 iff 2 (1 - q) mu > (1 - 2q) nu + q mu^2, and if both hold the certified length is ceil(R_3) with "
+    "R_3 = e^g [2 (1 - q) mu - (1 - 2q) nu - q mu^2] / [(1 - 2q) nu + q mu^2]: phase 3 changes which lengths are safe.",
+    latex=r"R_3=e^g\,\frac{2(1-q)\mu-(1-2q)\nu-q\mu^2}{(1-2q)\nu+q\mu^2}",
+    domain=FROZEN,
+    source="phase3.minimum, certificate.length",
+)
+def after_phase3(c):
+    """Signed margins: beta_o < 1 iff ``other`` > 0, beta_S > 1 iff ``target`` > 0, and R_3."""
+    m = phase_of(c).moments
+    nu = m.variance + m.mass**2
+    other = (1 - 2 * m.q) * nu + m.q * m.mass**2
+    target = 2 * m.negative * m.mass - other
+    return {"other": other, "target": target, "ratio": c.ratio * target / other if other != 0 else math.inf}
+
+
+@after_phase3.proof
+def _(formula):
+    """margins of the minimum's weights"""
+    c = FROZEN.symbols().having(attention=symbolic_attention())
+    claimed, best, m = formula(c), minimum(c), c.attention
+    spread = m.variance + m.negative * m.mass**2
+    yield identity("1 - beta_o = other / (V + (1 - q) mu^2)", 1 - best["beta_other"], claimed["other"] / spread)
+    yield identity("beta_S - 1 = target / (V + (1 - q) mu^2)", best["beta_target"] - 1, claimed["target"] / spread)
+    yield positive("V + (1 - q) mu^2 > 0", spread)
+    ratio = c.ratio * (best["beta_target"] - 1) / (1 - best["beta_other"])
+    yield identity("R_3 = e^g (beta_S - 1)/(1 - beta_o)", ratio, claimed["ratio"])
+    half = {sympy.Symbol("(1-q)/q", positive=True): 1}
+    yield identity("balanced classes: R_3 = e^g (2/mu - 1)", claimed["ratio"].subs(half), c.ratio * (2 / m.mass - 1))
+
+
+@after_phase3.instance
+def _(formula, case):
+    """exact minimum over all words, and exact scores of the last right and the first wrong word"""
+    c = case.having(attention=exact_attention(case))
+    claimed, best = formula(c), minimum(c)
+    yield holds("beta_o < 1 iff other > 0", (best["beta_other"] < 1) == (claimed["other"] > 0), case, **claimed)
+    yield holds("beta_S > 1 iff target > 0", (best["beta_target"] > 1) == (claimed["target"] > 0), case, **claimed)
+    if claimed["other"] > 0 and claimed["target"] > 0:
+        weights, beta = [[case.ratio, Fraction(1)]], [[best["beta_target"], best["beta_other"]]]
+        longest = ceiling(claimed["ratio"])
+        for m, right in ((longest, True), (longest + 1, False)):
+            accepted = exact_score((1, m - 1), weights, beta) > 0
+            yield holds(f"s o^(m-1) is accepted: {right}", accepted == right, case.having(m=m), **claimed)
+
+
+@after_phase3.simulation
+def _(formula):
+    """output training on all words to the end: weights, certified length, and what the product reports"""
+    for d, k, length, words in populations():
+        case = FROZEN.check(d=d, k=k, length=length, ratio=25.0)
+        claimed, inside = formula(case), np.arange(d) < k
+        alpha = np.where(inside, math.log(25.0), 0.0)
+        beta = descend(words, alpha, np.zeros(d), 0.0, 1.0, 6000).beta[-1]
+        phase = output_phase(d, k, case.length, math.log(25.0))
+        for found in ((beta[0], beta[-1]), (phase.beta_target, phase.beta_other)):
+            ratio = case.ratio * (found[0] - 1) / (1 - found[1])
+            yield close("R_3", ratio / claimed["ratio"], 1.0, CONVERGED, case)
+
+
+after_phase3.mutant("sign of mu^2", other=lambda c, v: v - 2 * phase_of(c).moments.q * phase_of(c).moments.mass ** 2)
+after_phase3.mutant("phase 2's ratio kept", ratio=lambda c, v: c.ratio)
+after_phase3.mutant("inverse ratio", ratio=lambda c, v: c.ratio**2 / v if v else 1)
+after_phase3.mutant("factor 2 of mu", target=lambda c, v: v - phase_of(c).moments.negative * phase_of(c).moments.mass)
+after_phase3.mutant("1 - q for q in other", other=lambda c, v: v + phase_of(c).moments.q)
+after_phase3.mutant("e^g forgotten", ratio=lambda c, v: v / c.ratio)

@@ -19,10 +19,11 @@ MODULES = (
     "moments",
     "phase_one",
     "phase_two",
-    "certificates",
     "phase_three",
     "descent",
+    "certificates",
     "failures",
+    "theorem",
     "joint",
 )
 

@@ -31,10 +31,10 @@ def kernel_step(words, alpha, beta, rate_a=0.0, rate_o=0.0):
     return path.alpha[-1], path.beta[-1]
 
 
-def runs(plan, d, k, length, **settings):
+def runs(plan, d, k, length, seeds=SEEDS, **settings):
     """Independent sampled runs of a plan on OR of k letters, from zero init unless said otherwise."""
     settings = {"init": "zero", "train_words": WORDS, "test_words": WORDS, **settings}
-    return run_plan("or", plan, SEEDS, d=d, targets=k, length=length, **settings)
+    return run_plan("or", plan, seeds, d=d, targets=k, length=length, **settings)
 
 
 def fresh_words(d, k, length):
