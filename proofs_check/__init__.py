@@ -7,25 +7,22 @@
 """
 
 _PUBLIC = {
-    "Claim": "claims",
-    "Domain": "domain",
-    "InputError": "domain",
-    "Report": "report",
-    "claim": "claims",
-    "claims": None,
-    "get": "report",
-    "prove": "report",
-    "three_phase_plan": "theorem",
+    "claims": ("Claim", "Step", "claim"),
+    "decide": ("agrees", "below", "close", "exact", "holds", "identity", "on_side", "positive", "sampled", "squares"),
+    "domain": ("LETTERS", "LONGER", "Case", "Domain", "Each", "Length", "Real", "Whole"),
+    "letters": ("exact_gradient", "exact_loss", "exact_score", "expectation", "population", "share_moment",
+                "whole_population"),
+    "report": ("Report", "get", "prove"),
+    "theorem": ("ThreePhases", "three_phase_plan"),
 }
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = list(_PUBLIC)
+__all__ = list(_HOME)
 
 
 def __getattr__(name):  # PEP 562: importing the package loads neither sympy nor numba
     from importlib import import_module
 
-    if name not in _PUBLIC:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if _PUBLIC[name] is None:
-        return import_module(f"{__name__}.{name}")
-    return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -8,6 +8,7 @@ enumerated (exact, over all words of small instances), simulated; refuted as soo
 
 def arguments(parser):
     parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="which claims (all)")
+    parser.add_argument("--file", metavar="FILE", help="claims of your own: a Python file, which is run")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--out", metavar="DIR", help="folder for claims.json")
     parser.add_argument("--mutants", action="store_true", help="also plant false variants, which must be refuted")
@@ -23,7 +24,7 @@ def run(args):
 
     from .report import prove
 
-    report = prove(args.pattern, deep=args.deep, mutants=args.mutants)
+    report = prove(args.pattern, deep=args.deep, mutants=args.mutants, file=args.file)
     text = json.dumps(report.to_json(), indent=2, allow_nan=False)
     if args.out:
         with atomic(Path(args.out) / "claims.json") as file:

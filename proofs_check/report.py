@@ -1,5 +1,6 @@
 """Run claims and report what came out."""
 
+import runpy
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,19 +29,37 @@ MODULES = (
 )
 
 
-def load():
-    """Register the claims; returns {id: claim} in the order of the theorem."""
+def load(file=None):
+    """Register the claims, in the order of the theorem; with ``file`` those of a user's Python file, which is run.
+
+    Returns {id: claim}. Raises `InputError` when the file fails or registers no claim.
+    """
     for name in MODULES:
         import_module(f"{__package__}.{name}")
-    return registry
+    if file is None:
+        return dict(registry)
+    known = set(registry)
+    try:
+        runpy.run_path(str(file))
+        own = {id: claim for id, claim in registry.items() if id not in known}
+    except OSError:
+        raise
+    except Exception as error:
+        raise InputError(f"file {file}: {type(error).__name__}: {error}") from error
+    finally:
+        for id in set(registry) - known:  # the file can be run again
+            del registry[id]
+    if not own:
+        raise InputError(f"file {file} registers no claim; see proofs_check.example_claims")
+    return own
 
 
-def select(pattern=None):
+def select(pattern=None, file=None):
     """Claims whose id is ``pattern``, begins with ``pattern.``, or matches it as a shell pattern (all for None).
 
     Raises `InputError`, naming the nearest id, when there is none.
     """
-    known = load()
+    known = load(file)
     if pattern is None:
         return list(known.values())
     chosen = [c for id, c in known.items() if fnmatchcase(id, pattern) or id.startswith(f"{pattern}.")]
@@ -56,9 +75,10 @@ def get(id):
     >>> get("phase1.window").values(d=50, k=1, length="fixed:50", rate_o=20.0)["low"]
     12.5
     """
-    if id not in load():
-        raise InputError(f"no claim {id!r}; the nearest is {get_close_matches(id, registry, n=1, cutoff=0)[0]!r}")
-    return registry[id]
+    known = load()
+    if id not in known:
+        raise InputError(f"no claim {id!r}; the nearest is {get_close_matches(id, known, n=1, cutoff=0)[0]!r}")
+    return known[id]
 
 
 @contextmanager
@@ -76,7 +96,7 @@ def precision_kept():
             flint.ctx.prec = bits
 
 
-def prove(pattern=None, deep=False, mutants=False):
+def prove(pattern=None, deep=False, mutants=False, file=None):
     """Decide claims.
 
     Parameters
@@ -84,6 +104,7 @@ def prove(pattern=None, deep=False, mutants=False):
     pattern : an id, the beginning of ids (``"phase1"``), a shell pattern, or None for all claims
     deep : also run the slow evidence: more seeded instances
     mutants : also run false variants of each claim, which the evidence must refute
+    file : a Python file with claims of your own (it is run), in place of those of the theory
 
     Returns
     -------
@@ -99,7 +120,7 @@ def prove(pattern=None, deep=False, mutants=False):
     'proved'
     """
     with precision_kept():
-        return Report(tuple(c.run(deep, mutants) for c in select(pattern)))
+        return Report(tuple(c.run(deep, mutants) for c in select(pattern, file)))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ import proofs_check
 from analytic.errors import InputError
 from proofs_check.claims import KINDS, Claim, Evidence, Finding, Step, registry, status_of
 from proofs_check.domain import LETTERS, Domain, Real, Whole
+from proofs_check.report import load
 
 FIRST_CLAIMS = (
     "gradients.letter",
@@ -241,6 +243,46 @@ def test_importing_the_package_stays_light():
     code = f"import proofs_check, proofs_check.command, sys; print([m for m in {heavy} if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+# --- claims of a user's own -------------------------------------------------------------------------------------------
+
+
+TWICE = """
+from proofs_check import claim
+claim("phase1.update", statement="", latex="", domain=None, source="")(abs)
+"""
+EXAMPLES = Path(proofs_check.__file__).with_name("example_claims.py")
+
+
+def test_the_worked_examples_are_a_proved_lemma_and_a_refuted_one(report):
+    own = proofs_check.prove(file=EXAMPLES, mutants=True)
+    assert [result.status for result in own.claims] == ["proved", "refuted"]
+    assert own.claims[1].counterexample and own.survivors == []
+    assert proofs_check.prove("*.mean_share", file=EXAMPLES).refuted == []
+
+
+def test_claims_of_a_file_do_not_stay_among_those_of_the_theory():
+    before = list(load())
+    proofs_check.prove("example.mean_share", file=EXAMPLES)
+    assert list(load()) == before
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("x = 1", "registers no claim"),
+        ("x = 1 / 0", "ZeroDivisionError"),
+        ("x = (", "SyntaxError"),
+        (TWICE, "twice"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_claims_is_said_in_one_line(tmp_path, code, message):
+    path = tmp_path / "mine.py"
+    path.write_text(code)
+    with pytest.raises(InputError, match=message) as raised:
+        proofs_check.prove(file=path)
+    assert str(path) in str(raised.value)
 
 
 # --- command ----------------------------------------------------------------------------------------------------------
