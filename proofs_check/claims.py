@@ -125,13 +125,17 @@ def status_of(findings):
 class Result:
     """A claim after its evidence ran."""
 
-    id: str
-    statement: str
+    claim: object
     status: str
     evidence: tuple
     seconds: float
     mutants: tuple = ()  # (name, killed) of each
     redundant: tuple = ()  # hypotheses whose removal changes nothing
+
+    @property
+    def id(self):
+        """The claim's id."""
+        return self.claim.id
 
     @property
     def counterexample(self):
@@ -239,7 +243,7 @@ class Claim:
                 for name, formula in self.mutants.items()
             )
         seconds = time.perf_counter() - started
-        return Result(self.id, self.statement, status_of(findings), findings, seconds, killed, redundant)
+        return Result(self, status_of(findings), findings, seconds, killed, redundant)
 
 
 def claim(id, *, statement, latex, domain, source):

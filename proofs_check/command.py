@@ -10,7 +10,7 @@ def arguments(parser):
     parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="which claims (all)")
     parser.add_argument("--file", metavar="FILE", help="claims of your own: a Python file, which is run")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--out", metavar="DIR", help="folder for claims.json")
+    parser.add_argument("--out", metavar="DIR", help="folder for claims.json, claims.md and claims.tex")
     parser.add_argument("--mutants", action="store_true", help="also plant false variants, which must be refuted")
     parser.add_argument("--deep", action="store_true", help="also run the slow evidence")
 
@@ -22,12 +22,14 @@ def run(args):
     from sim.cli import FAILED, OK
     from sim.store import atomic
 
+    from .appendix import latex, markdown
     from .report import prove
 
     report = prove(args.pattern, deep=args.deep, mutants=args.mutants, file=args.file)
     text = json.dumps(report.to_json(), indent=2, allow_nan=False)
     if args.out:
-        with atomic(Path(args.out) / "claims.json") as file:
-            file.write(text.encode() + b"\n")
+        for suffix, content in (("json", text + "\n"), ("md", markdown(report)), ("tex", latex(report))):
+            with atomic(Path(args.out) / f"claims.{suffix}") as file:
+                file.write(content.encode())
     print(text if args.json else report)
     return FAILED if report.refuted or report.survivors else OK
