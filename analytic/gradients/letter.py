@@ -298,7 +298,7 @@ def _checked_counts(counts):
     empty = np.flatnonzero(~counts.any(axis=1))
     if len(empty):
         raise InputError(f"counts must give every word at least one letter, but word {empty[0]} has none")
-    return counts
+    return counts.astype(counts.dtype.newbyteorder("="), copy=False)  # numba takes every byte order for the machine's
 
 
 def _brief(array):
