@@ -419,3 +419,71 @@ after_phase3.mutant("inverse ratio", ratio=lambda c, v: c.ratio**2 / v if v else
 after_phase3.mutant("factor 2 of mu", target=lambda c, v: v - phase_of(c).moments.negative * phase_of(c).moments.mass)
 after_phase3.mutant("1 - q for q in other", other=lambda c, v: v + phase_of(c).moments.q)
 after_phase3.mutant("e^g forgotten", ratio=lambda c, v: v / c.ratio)
+
+
+# ---------------------------------------------------------------- one head and AND
+
+
+TARGETS = Domain(k=Whole(2), weights=Each("k", Real(0)), margins=Each("k", Real()))
+
+
+@claim(
+    "failure.and_one_head",
+    statement="One head never recognises AND of k >= 2 letters: with a_j the attention shares of the word "
+    "s_1 s_2 ... s_k, f(s_1 ... s_k) = sum_j a_j f(s_j), so if all words s_j of one target letter are rejected (f < 0) "
+    "then so is the word of all targets. The same holds for words s_j^m and (s_1 ... s_k)^m.",
+    latex=r"f(s_1\cdots s_k)=\sum_ja_jf(s_j),\qquad a_j=\frac{e^{\alpha_j}}{\sum_ie^{\alpha_i}}",
+    domain=TARGETS,
+    source="f is an average of its values on single letters",
+)
+def and_one_head(c):
+    """``c.weights`` = e^alpha and ``c.margins`` = beta - 1 = f(s_j) of the targets."""
+    total = sum(c.weights)
+    return {"score": sum(w * f for w, f in zip(c.weights, c.margins, strict=True)) / total}
+
+
+@and_one_head.proof
+def _(formula):
+    """score of the word of all targets, one letter against the rest, and its sign"""
+    w, rest, m = sympy.symbols("w Z m", positive=True)
+    beta, rest_value = sympy.symbols("beta N", real=True)
+    # m copies of each letter; the rest of the targets have the weight Z and the value N
+    f = (m * w * beta + m * rest_value) / (m * w + m * rest) - 1
+    claimed = formula(Case(weights=[w, rest], margins=[beta - 1, rest_value / rest - 1]))["score"]
+    yield identity("f((s_1 ... s_k)^m)", f, claimed)
+    yield identity("f(s_j^m) = beta_j - 1", (m * w * beta) / (m * w) - 1, beta - 1)
+    a, b, v = sympy.symbols("a b v", positive=True)
+    yield positive("all f(s_j) < 0: the average is < 0", -formula(Case(weights=[w, v], margins=[-a, -b]))["score"])
+
+
+@and_one_head.instance
+def _(formula, case):
+    """exact scores of the words of one letter and of all targets"""
+    k, m = int(case.k), 3
+    weights, beta = [list(case.weights)], [[1 + margin for margin in case.margins]]
+    claimed = formula(case)["score"]
+    together = exact_score((1,) * k, weights, beta)
+    yield exact("f(s_1 ... s_k)", together, claimed, case)
+    yield exact("f((s_1 ... s_k)^m)", exact_score((m,) * k, weights, beta), claimed, case)
+    alone = [exact_score(tuple(m * (i == j) for i in range(k)), weights, beta) for j in range(k)]
+    yield holds("some word is wrong", together <= 0 or any(score >= 0 for score in alone), case, alone=alone)
+
+
+@and_one_head.simulation
+def _(formula):
+    """AND trained with one head: the kernel's scores of these words; accuracy below 1"""
+    for k in (2, 3):
+        expression = " & ".join(str(j + 1) for j in range(k))
+        run = run_plan(expression, "joint", range(3), d=8, heads=1, rate_o=0.3, rate_a=1.0, steps=300)
+        counts = np.vstack([np.eye(k, 8, dtype=int), np.arange(8) < k])
+        for seed, alpha, beta in zip(run.seeds, run.alpha.values[:, -1, 0], run.beta.values[:, -1, 0], strict=True):
+            *alone, together = scores(Words.from_counts(counts, [1] * (k + 1)), alpha, beta)
+            case = Case(task=expression, seed=seed, weights=np.exp(alpha[:k]), margins=np.array(alone))
+            yield close("f(s_1 ... s_k)", together, formula(case)["score"], ROUNDING, case)
+            yield agrees("some word is wrong", together <= 0 or max(alone) >= 0, True, case)
+
+
+and_one_head.mutant("sign", score=lambda c, v: -v)
+and_one_head.mutant("equal shares", score=lambda c, v: sum(c.margins) / len(c.margins))
+and_one_head.mutant("sum for average", score=lambda c, v: v * sum(c.weights))
+and_one_head.mutant("largest letter decides", score=lambda c, v: c.margins[0])

@@ -144,6 +144,36 @@ def sampled(text, samples, claimed, case=None):
     return Step(text, "simulated", held, slack, limit, witness)
 
 
+def proportion(text, count, trials, probability, case=None):
+    """``count`` of ``trials`` independent events agrees with ``probability``: both binomial tails above the alarm."""
+    from scipy.special import bdtr, bdtrc
+
+    error = np.sqrt(max(probability * (1 - probability), 1 / trials) / trials)
+    held = bool(min(bdtr(count, trials, probability), bdtrc(count - 1, trials, probability)) >= FALSE_ALARM / 2)
+    deviation = float(abs(count / trials - probability))
+    witness = None if held else _shown(case, count / trials, probability)
+    return Step(text, "simulated", held, deviation / float(error), _normal_limit(), witness)
+
+
+def no_oftener(text, count, trials, probability, case=None):
+    """An event with at most ``probability`` happened ``count`` times: its upper binomial tail is above the alarm.
+
+    The slack is 1 - frequency / probability: how loose the bound is.
+    """
+    from scipy.special import bdtrc
+
+    held = count == 0 or probability >= 1 or bool(bdtrc(count - 1, trials, probability) >= FALSE_ALARM)
+    witness = None if held else _shown(case, count / trials, probability)
+    return Step(text, "simulated", held, 1 - count / trials / float(probability), None, witness)
+
+
+def _normal_limit():
+    """How many standard errors a normal value exceeds with probability `FALSE_ALARM`, on either side."""
+    from scipy.special import ndtri
+
+    return float(-ndtri(FALSE_ALARM / 2))
+
+
 def on_side(text, samples, case=None):
     """The mean of independent ``samples`` is positive: Student's t above its quantile; undecided when too small."""
     statistic, limit = _student(samples, 0.0)

@@ -24,6 +24,8 @@ MODULES = (
     "descent",
     "certificates",
     "failures",
+    "random_init",
+    "finite_sample",
     "theorem",
     "joint",
 )
