@@ -172,10 +172,15 @@ class Claim:
         """The claimed values at ``parameters``; `InputError` when they lie outside the domain.
 
         >>> from proofs_check import get
-        >>> get("phase1.output_gap").values(d=50, k=1, length="fixed:30", rate_o=20.0)
-        {'output_gap': 0.4452...}
+        >>> get("phase1.window").values(d=50, k=1, length="fixed:30", rate_o=20.0)["low"]
+        12.5
         """
-        return self.formula(self.domain.check(**parameters))
+        case = self.domain.check(**parameters)
+        try:
+            claimed = self.formula(case)
+        except AttributeError as error:  # a formula about single words or about given moments
+            raise InputError(f"{self.id} is about more than its domain's parameters: {error}") from None
+        return {name: value.item() if hasattr(value, "item") else value for name, value in claimed.items()}
 
     def _add(self, kind, function, **options):
         title = (function.__doc__ or function.__name__.strip("_")).strip().splitlines()[0].rstrip(".")

@@ -182,7 +182,7 @@ def three_phase_plan(d, k=1, length="geometric:0.05", eps=0.05, delta=1e-3, tau=
     --------
     >>> plan = three_phase_plan(50, 1, "geometric:0.02", eps=0.01, delta=1e-3, tau=1e-3)
     >>> plan.plan, round(plan.rate_o, 3)
-    ('O(1x)->A(1x)->O(148x)', 16.835)
+    ('O(1x)->A(1x)->O(150x)', 16.723)
     >>> promised, observed = plan.confirm()["test_error"]
     >>> observed <= promised
     True

@@ -184,6 +184,11 @@ def test_values_outside_the_domain_name_the_argument(id, values, named):
         proofs_check.get(id).values(**values)
 
 
+def test_a_formula_about_single_words_says_that_it_has_no_values():
+    with pytest.raises(InputError, match=r"gradients\.letter .*residual"):
+        proofs_check.get("gradients.letter").values(d=5, k=1, length="fixed:3", heads=1)
+
+
 def test_samples_of_a_domain_lie_in_it():
     import random
 

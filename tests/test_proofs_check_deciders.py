@@ -1,5 +1,7 @@
 """The deciders decide: true statements hold, false ones come with a counterexample, the rest stays open."""
 
+import doctest
+import importlib
 import random
 from fractions import Fraction
 
@@ -213,3 +215,9 @@ def test_an_answer_that_sampling_may_get_wrong_is_left_undecided():
     assert agrees("sure", [True, True], True).held is True
     assert agrees("wrong", [True, False], True).held is False
     assert agrees("too few words", [True, True], True, alarm=10 * FALSE_ALARM).held is None
+
+
+@pytest.mark.parametrize("module", ["claims", "domain", "report", "theorem"])
+def test_examples_in_docstrings_hold(module):
+    failed, tried = doctest.testmod(importlib.import_module(f"proofs_check.{module}"))
+    assert tried > 0 and failed == 0
