@@ -33,7 +33,8 @@ from analytic.errors import InputError
 
 from . import paper, tables
 from .config import resolve
-from .runs import check_seeds, train_all
+from .runs import train_all
+from .seeds import parse_seeds
 from .settings import D, settings_for, stored
 from .tasks import make_task
 
@@ -117,7 +118,7 @@ def calibrate(task, seeds=range(1000, 1020), *, jobs=None, progress=False):
     -------
     Calibration : prints every candidate with its losses and score, and the chosen settings as TOML
     """
-    seeds = check_seeds(seeds)
+    seeds = parse_seeds(seeds)
     if len(seeds) < 2:
         raise InputError(f"seeds must be at least two, as deviations over them are compared, not {len(seeds)}")
     search = _AndSearch if task == "and" else _OneHeadSearch
@@ -133,9 +134,7 @@ class _Search:
     def train(self, plans):
         """`Runs` of each (plan, settings)."""
         configs = [resolve(self.task, plan, **settings) for plan, settings in plans]
-        done = train_all([(config, seed) for config in dict.fromkeys(configs) for seed in self.seeds], **self.options)
-        by_config = {runs.config: runs for runs in done}
-        return [by_config[config] for config in configs]
+        return train_all(configs, self.seeds, **self.options)
 
     def published(self, row, metric="train_loss"):
         return paper.published()[row, self.task, metric]

@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 
 OK, FAILED, USAGE, DIVERGED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -31,6 +31,17 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: error: {message}{hint} (see {self.prog} --help)\n")
 
 
+class _Version(argparse.Action):
+    """Print the installed version."""
+
+    def __init__(self, option_strings, dest):
+        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
+
+    def __call__(self, parser, *_):
+        print(f"attnlag {version('attnlag')}")
+        parser.exit()
+
+
 def main(argv=None):
     """Run the command line; returns the exit code."""
     try:
@@ -48,6 +59,7 @@ def main(argv=None):
 
 def _main(argv):
     parser = _Parser(prog="attnlag", description="Analytic simulator of how a shallow transformer learns.")
+    parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for entry in sorted(entry_points(group="attnlag.commands"), key=lambda entry: entry.name):
         module = entry.load()

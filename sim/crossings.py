@@ -6,7 +6,8 @@ Each hypothesis changes one thing the paper does not tell us and is run on searc
 
 from . import tables
 from .config import resolve
-from .runs import check_seeds, train_all
+from .runs import train_all
+from .seeds import parse_seeds
 
 PUBLISHED = (31, 127)
 ALTERNATING = 400
@@ -42,9 +43,9 @@ def crossings(seeds=range(1000, 1020), *, jobs=None, progress=False):
     list of dict : hypothesis, then mean and standard deviation of both steps over the seeds (None: not passed by
         every run within 800 steps)
     """
-    seeds = check_seeds(seeds)
+    seeds = parse_seeds(seeds)
     configs = [_config(dict(change)) for _, change in HYPOTHESES]
-    done = train_all([(config, seed) for config in configs for seed in seeds], jobs=jobs, progress=progress)
+    done = train_all(configs, seeds, jobs=jobs, progress=progress)
     rows = []
     for (name, change), runs in zip(HYPOTHESES, done, strict=True):
         summary = runs.summary()

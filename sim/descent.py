@@ -15,7 +15,7 @@ from .plans import parse_plan
 from .tasks import NAMED, make_task
 
 CHUNK = 100  # steps per kernel call, and the span of the stopping rule
-STALLED = 1e-6  # a phase without a count stops when CHUNK steps lower the train loss by less than this part
+STALLED = 1e-6  # a phase without a count stops when CHUNK steps change the train loss by less than this part of it
 BLOW_UP = 1e6  # diverged: train loss non-finite or above BLOW_UP * max(1, initial loss)
 
 
@@ -45,6 +45,14 @@ class Run:
         """First step at which the gap (largest over heads) exceeds ``level``, or None."""
         above = np.flatnonzero(getattr(self, gap).max(axis=1) > level)
         return int(above[0]) if len(above) else None
+
+    @property
+    def at_limit(self):
+        """Of each finished phase: did it run to its step limit, its loss still changing? (False with a count.)"""
+        spans = np.diff([0, *self.phase_ends]).tolist()
+        phases = parse_plan(self.config.plan).phases
+        return [phase.steps is None and span == limit
+                for phase, span, limit in zip(phases, spans, self.config.steps, strict=False)]
 
     @property
     def lag(self):
@@ -99,7 +107,7 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
                 diverged = {"step": step + done, "phase": number, "rate_a": rates[0], "rate_o": rates[1]}
                 break
             left -= done
-            if phase.steps is None and done == CHUNK and path.loss[0] - path.loss[-1] < STALLED * path.loss[0]:
+            if phase.steps is None and done == CHUNK and abs(path.loss[0] - path.loss[-1]) < STALLED * path.loss[0]:
                 left = 0
             recorder.keep(path, step, slice(1, None), phase_end=not left)
             step += done

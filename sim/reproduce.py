@@ -6,7 +6,8 @@ from pathlib import Path
 from analytic.errors import InputError, choice
 
 from . import figures, paper, store, tables
-from .runs import check_seeds, train_all
+from .runs import train_all
+from .seeds import parse_seeds
 
 THREE_PHASES = "O(1x)->A(1x)->O, random init"
 FIGURE2 = (("joint GD", "Joint GD"), ("three phases: {plan}", THREE_PHASES), ("attention first: {plan}", "A(1x)->O"))
@@ -50,7 +51,7 @@ def table1(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, jobs=None, progress=F
     Made : prints as the table; ``values["cells"]`` has every number with difference, tolerance and verdict,
         ``values["plans"]`` the plan trained for each row
     """
-    seeds = check_seeds(seeds)
+    seeds = parse_seeds(seeds)
     results = _table_runs(tasks, seeds, jobs=jobs, progress=progress, out=out)
     cells = tables.table1_cells(results)
     title = f"Table 1, mean ± standard deviation over {len(seeds)} seeds (paper: {paper.SEEDS} seeds)"
@@ -62,7 +63,7 @@ def table5(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, jobs=None, progress=F
 
     Writes table5.csv, table5.md and table5.tex to ``out``; otherwise as `table1`.
     """
-    seeds = check_seeds(seeds)
+    seeds = parse_seeds(seeds)
     results = _table_runs(tasks, seeds, jobs=jobs, progress=progress, out=out)
     cells = tables.table5_cells(results)
     title = f"Table 5, standard deviation over {len(seeds)} seeds (paper: {paper.SEEDS} seeds)"
@@ -72,7 +73,7 @@ def table5(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, jobs=None, progress=F
 def _table_runs(tasks, seeds, **options):
     """(`paper.Row`, `Runs`) of every row for every task."""
     rows = [row for task in tasks for row in paper.configurations(task)]
-    runs = train_all([(config, seed) for _, config in rows for seed in seeds], **options)
+    runs = train_all([config for _, config in rows], seeds, **options)
     return [(row, group) for (row, _), group in zip(rows, runs, strict=True)]
 
 
@@ -126,10 +127,10 @@ def fig5(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
 
 def _panels(task, wanted, seeds, **options):
     """(title, `Runs`) of the wanted (title, row of Table 1); the plan trained is filled in."""
-    seeds = check_seeds(seeds)
+    seeds = parse_seeds(seeds)
     by_label = {row.label: config for row, config in paper.configurations(task)}
     configs = [by_label[label] for _, label in wanted]
-    runs = train_all([(config, seed) for config in configs for seed in seeds], **options)
+    runs = train_all(configs, seeds, **options)
     return [(title.format(plan=group.config.plan), group) for (title, _), group in zip(wanted, runs, strict=True)]
 
 

@@ -1,18 +1,20 @@
 """Many seeds of one plan on one task: trained in a thread pool, stored, returned as labelled arrays and tables."""
 
 import os
+import sys
 import threading
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cached_property
 
 import numpy as np
 
-from analytic.errors import InputError, whole
+from analytic.errors import whole
 
 from . import store
 from .config import resolve
 from .descent import Interrupted, task_of, train
 from .labelled import LabelledArray
+from .seeds import parse_seeds
 
 CROSSINGS = {"step_attention_01": 0.1, "step_attention_09": 0.9}  # fractions of the ideal gap 1
 
@@ -27,14 +29,14 @@ def run_plan(task, plan, seeds=range(3), *, jobs=None, progress=False, out=None,
     ----------
     task : "occurrence", "or", "and", or a Boolean expression of letters such as "1 & (2 | !3)"
     plan : such as "O(1x)->A(1x)->O" or "joint"; see `sim.plans`
-    seeds : whole numbers; a seed has the same data and init under every plan
+    seeds : whole numbers, or "A:B", or a number N for 0, .., N-1; a seed has the same data and init under every plan
     jobs : threads (default: all cores)
     progress : show a progress bar on standard error
     out : folder to store the runs in; what it already holds is read instead of trained again
     **settings : d=50, targets, heads, length ("geometric:P", "fixed:M"; default: the geometric law that balances
         the classes), test_length, train_words=5 d^2, test_words=d^2, init="random" or "zero", init_scale,
-        rate_a, rate_o (a number, or one for each phase that trains the layer), steps (limit of phases without
-        a count), record_every=10
+        rate_a, rate_o (one for each phase that trains the layer; a number where that is one phase), steps (limit
+        of phases without a count, 2000), record_every=10
 
     Returns
     -------
@@ -52,41 +54,21 @@ def run_plan(task, plan, seeds=range(3), *, jobs=None, progress=False, out=None,
     ('seed', 'step')
     """
     config = resolve(task, plan, **settings)
-    return train_all([(config, seed) for seed in check_seeds(seeds)], jobs=jobs, progress=progress, out=out)[0]
+    return train_all([config], seeds, jobs=jobs, progress=progress, out=out)[0]
 
 
-def check_seeds(seeds):
-    """``seeds`` as a list of distinct whole numbers."""
-    if isinstance(seeds, (int, np.integer)):
-        seeds = [seeds]
-    seeds = [whole("seeds", seed, low=0) for seed in seeds]
-    if not seeds:
-        raise InputError("seeds is empty: name at least one, such as 0:3")
-    if len(set(seeds)) < len(seeds):
-        raise InputError("seeds has the same seed twice")
-    return seeds
+def train_all(configs, seeds, *, jobs=None, progress=False, out=None):
+    """Train every seed of every configuration in one thread pool; return one `Runs` a configuration, in order.
 
-
-def train_all(jobs_list, *, jobs=None, progress=False, out=None):
-    """Train (configuration, seed) pairs in one thread pool; return a `Runs` for each configuration, in order.
-
-    Runs that ``out`` already holds are read; a damaged file is trained again and replaced.
+    Runs that ``out`` already holds are read; a damaged file is named, trained again and replaced.
     """
-    jobs = whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs)
-    done, todo = {}, []
-    for index, (config, seed) in enumerate(jobs_list):
-        run = _stored(out, config, seed)
-        if run is None:
-            todo.append(index)
-        else:
-            done[index] = run
+    seeds, jobs = parse_seeds(seeds), whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs)
+    wanted = [(config, seed) for config in dict.fromkeys(configs) for seed in seeds]
+    done = {pair: run for pair in wanted if (run := _stored(out, *pair)) is not None}
+    todo = [pair for pair in wanted if pair not in done]
     if todo:
-        for index, run in _pool(jobs_list, todo, jobs, progress, out):
-            done[index] = run
-    groups = {}
-    for index, (config, _) in enumerate(jobs_list):
-        groups.setdefault(config, []).append(done[index])
-    return [Runs(config, runs, None if out is None else out) for config, runs in groups.items()]
+        done |= _pool(todo, jobs, progress, out)
+    return [Runs(config, [done[config, seed] for seed in seeds], out) for config in configs]
 
 
 def _stored(out, config, seed):
@@ -94,34 +76,34 @@ def _stored(out, config, seed):
         return None
     try:
         return store.read(store.run_path(out, config, seed))
-    except (FileNotFoundError, store.DamagedFile):
+    except FileNotFoundError:
+        return None
+    except store.DamagedFile as error:
+        print(f"attnlag: warning: {error}; trained again", file=sys.stderr)
         return None
 
 
-def _pool(jobs_list, todo, jobs, progress, out):
-    """Yield (index, run) as runs finish. Threads: the kernels release the GIL."""
+def _pool(todo, jobs, progress, out):
+    """Train (configuration, seed) pairs: {pair: run}. Threads: the kernels release the GIL."""
     from tqdm import tqdm
 
-    stop = threading.Event()
+    stop, done = threading.Event(), {}
 
-    def work(index):
-        config, seed = jobs_list[index]
+    def work(config, seed):
         run = train(config, seed, stop.is_set, lambda n: bar.update(n))
         if out is not None:
             store.save(out, run)
         # a run may end before its limit: count the rest of its budget as done
         bar.update(sum(config.steps) - (len(run.train_loss) - 1) - (run.diverged is not None))
-        return index, run
+        return run
 
-    total = sum(sum(jobs_list[index][0].steps) for index in todo)
+    total = sum(sum(config.steps) for config, _ in todo)
     with tqdm(total=total, unit="step", unit_scale=True, disable=not progress, leave=False) as bar:
         pool = ThreadPoolExecutor(jobs)
-        pending = {pool.submit(work, index) for index in todo}
+        futures = {pool.submit(work, *pair): pair for pair in todo}
         try:
-            while pending:
-                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    yield future.result()
+            for future in as_completed(futures):
+                done[futures[future]] = future.result()
         except BaseException as error:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -129,6 +111,7 @@ def _pool(jobs_list, todo, jobs, progress, out):
                 raise KeyboardInterrupt from None
             raise
         pool.shutdown()
+    return done
 
 
 class Runs:
@@ -232,6 +215,7 @@ class Runs:
             "status": run.status,
             **{name: end.get(name) for name in names},
             "phase_ends": run.phase_ends,
+            "at_limit": run.at_limit,
             **{name: run.first_step_above(level) for name, level in CROSSINGS.items()},
             "diverged": run.diverged,
             "file": path,

@@ -75,26 +75,33 @@ def atomic(path):
 
 def read(path):
     """The `Run` in a file. Raises `DamagedFile` (one line) unless it parses and its hash matches."""
-    try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            head = json.loads(bytes(file["head"]).decode())
-            if head["format"] > FORMAT:
-                raise InputError(f"{path} has format {head['format']}; this version of attnlag reads up to {FORMAT}")
-            arrays = {name: file[name] for name in ARRAYS}
-        claimed = head.pop("sha256")
-        if claimed != _digest(head, arrays):
-            raise DamagedFile(f"{path}: content does not match its hash")
-        config = RunConfig.from_dict(head["config"])
-        status = {name: head[name] for name in ("seed", "status", "diverged", "phase_ends")}
-    except (InputError, DamagedFile, FileNotFoundError, PermissionError):
-        raise
-    except Exception:  # foreign bytes make zip, npy and JSON readers raise nearly anything
-        raise DamagedFile(f"{path}: not a complete run file") from None
-    return Run(config=config, **status, **arrays)
+    with open(path, "rb") as raw:
+        try:
+            return _parse(path, raw)
+        except (InputError, DamagedFile):
+            raise
+        except Exception:  # foreign bytes make zip, npy and JSON readers raise nearly anything
+            raise DamagedFile(f"{path}: not a complete run file") from None
+
+
+def _parse(path, raw):
+    with np.load(raw, allow_pickle=False) as file:
+        head = json.loads(bytes(file["head"]).decode())
+        if head["format"] > FORMAT:
+            raise InputError(f"{path} has format {head['format']}; this version of attnlag reads up to {FORMAT}")
+        arrays = {name: file[name] for name in ARRAYS}
+    if head.pop("sha256") != _digest(head, arrays):
+        raise DamagedFile(f"{path}: content does not match its hash")
+    status = {name: head[name] for name in ("seed", "status", "diverged", "phase_ends")}
+    return Run(config=RunConfig.from_dict(head["config"]), **status, **arrays)
 
 
 def load(folder):
-    """All runs stored under a folder, as a list of `Runs`, one a configuration.
+    """All runs stored in a folder and below it, one `Runs` a configuration.
+
+    Returns
+    -------
+    Stored : a list of `Runs` that prints one line for each
 
     Raises
     ------
@@ -110,13 +117,22 @@ def load(folder):
     """
     from .runs import Runs
 
-    paths = sorted(Path(folder).glob("runs/*/*/seed-*.npz"))
-    if not paths:
-        raise InputError(f"folder {str(folder)!r} holds no stored runs")
     groups = {}
-    for path in paths:
-        groups.setdefault(path.parent, []).append(read(path))
-    return [Runs(runs[0].config, runs) for runs in groups.values()]
+    for path in sorted(Path(folder).rglob("seed-*.npz")):
+        run = read(path)
+        groups.setdefault((path.parent, run.config), []).append(run)
+    if not groups:
+        raise InputError(f"folder {str(folder)!r} holds no stored runs")
+    return Stored(Runs(config, runs) for (_, config), runs in groups.items())
+
+
+class Stored(list):
+    """A list of `Runs` that prints one line for each."""
+
+    def __repr__(self):
+        from .tables import stored_text
+
+        return stored_text(self)
 
 
 def versions():

@@ -136,7 +136,7 @@ def runs_text(runs):
     lines = [
         f"{config.task}, plan {config.plan}: d {config.d}, targets {config.targets}, heads {config.heads}, "
         f"init {config.init}, eta_A {_list(config.rate_a)}, eta_O {_list(config.rate_o)}",
-        f"{config.train_words} train and {config.test_words} test words, length {config.length}, P(y=+1) {q:.6g}",
+        f"{config.train_words} train and {config.test_words} test words, length {_law(config.length)}, P(y=+1) {q:.6g}",
         "",
     ]
     header = ["seed", "status", "train loss", metric.replace("_", " "), "attention gap", "output gap", "phase ends",
@@ -147,7 +147,7 @@ def runs_text(runs):
         rows.append([
             str(run.seed), run.status, *(_number(row[name]) for name in
                                          ("train_loss", metric, "attention_gap", "output_gap")),
-            ",".join(map(str, run.phase_ends)) or "-",
+            ",".join(f"{end}{'+' * limit}" for end, limit in zip(run.phase_ends, run.at_limit, strict=True)) or "-",
             _step(row["step_attention_01"]), _step(row["step_attention_09"]),
         ])
     summary = runs.summary()
@@ -156,8 +156,21 @@ def runs_text(runs):
         rows.append([name, "", *(_number(values[key]) for key in ("train_loss", metric, "attention_gap", "output_gap")),
                      "", _step(values["step_attention_01"]), _step(values["step_attention_09"])])
     lines.append(text_table(header, rows))
+    if any(any(run.at_limit) for run in runs.runs):
+        lines.append("+ the phase ran to its step limit, its loss still changing (--steps)")
     lines += [diverged_text(run) for run in runs.runs if run.diverged]
     return "\n".join(lines)
+
+
+def stored_text(groups):
+    """One line for each `Runs` of a list; ``groups[i]`` prints the runs of line i."""
+    rows = []
+    for index, runs in enumerate(groups):
+        config, mean = runs.config, runs.summary()["mean"]
+        rows.append([str(index), config.task, config.plan, str(config.d), config.init, str(len(runs)),
+                     str(runs.diverged), _number(mean["train_loss"]), _number(mean[runs.task.test_metric])])
+    header = ["", "task", "plan", "d", "init", "seeds", "diverged", "train loss", "test"]
+    return text_table(header, rows)
 
 
 def diverged_text(run):
@@ -197,6 +210,12 @@ def _number(value, digits=4):
 
 def _step(value):
     return "-" if value is None else f"{value:.4g}"
+
+
+def _law(text):
+    """A length law with its parameter rounded (the exact one is in the JSON)."""
+    name, _, value = text.partition(":")
+    return f"{name}:{float(value):.6g}" if name in ("geometric", "poisson") else text
 
 
 def _list(values):

@@ -64,8 +64,8 @@ def test_and_reads_shorter_phases_off_a_longer_run(small):
         else:
             continue
         for row, (plan, given) in plans.items():
-            runs = calibrate.train_all([(calibrate.resolve("and", plan, init_scale=scales, **given, **more), seed)
-                                        for seed in (1000, 1001)])[0]
+            runs = calibrate.train_all([calibrate.resolve("and", plan, init_scale=scales, **given, **more)],
+                                           [1000, 1001])[0]
             assert candidate.losses[row] == np.mean([run.train_loss[-1] for run in runs.runs])
 
 

@@ -104,6 +104,18 @@ def test_a_phase_without_a_count_stops_when_the_loss_stops_falling():
     assert run.phase_ends == [100, 103]  # frozen: the first 100 steps lower nothing
 
 
+def test_a_rising_loss_is_not_taken_for_a_converged_one():
+    # eta_O a little above 2 / lambda_max: the loss grows slowly and never stops changing
+    config = resolve("occurrence", "O", rate_o=1.0, steps=300, **SMALL)
+    limit = 2 / np.linalg.eigvalsh(_output_hessian(config, 0)).max()
+    run = train(resolve("occurrence", "O", rate_o=1.002 * limit, steps=1500, **SMALL), 0)
+    assert run.train_loss[-1] > run.train_loss.min() and run.phase_ends == [1500] and run.at_limit == [True]
+
+
+def test_a_phase_that_converged_is_not_at_its_limit():
+    assert train(resolve("occurrence", "O->A(3x)", rate_o=0.0, rate_a=1.0, **SMALL), 0).at_limit == [False, False]
+
+
 def test_a_phase_with_a_count_runs_it_whole():
     run = train(resolve("occurrence", "O(150x)", rate_o=0.0, **SMALL), 0)
     assert run.phase_ends == [150]
@@ -143,6 +155,11 @@ def _output_hessian(config, seed):
     return 2 * share.T @ share / len(share)
 
 
+@pytest.mark.parametrize(("given", "seeds"), [(2, [0, 1]), ("3:5", [3, 4]), ("4,7", [4, 7]), (range(2, 4), [2, 3])])
+def test_seeds_mean_the_same_in_python_and_on_the_command_line(given, seeds):
+    assert run_plan("occurrence", "O(1x)", given, **SMALL).seeds == seeds
+
+
 def test_zero_rate_freezes_a_layer():
     run = train(resolve("occurrence", "joint(20x)", rate_a=0.0, rate_o=1.0, **SMALL), 0)
     assert np.array_equal(run.alpha[0], run.alpha[1])
@@ -175,7 +192,10 @@ def test_identical_heads_stay_identical():
         (dict(length="geometric:2"), "length"),
         (dict(test_length="fixed"), "test_length"),
         (dict(record_every=0), "record_every"),
-        (dict(seeds=[]), "seeds is empty"),
+        (dict(seeds=[]), "names no seed"),
+        (dict(seeds=None), "seeds must be N"),
+        (dict(seeds=0), "names no seed"),
+        (dict(seeds="0:2000000"), "seeds must be at most"),
         (dict(seeds=[1, 1]), "same seed twice"),
         (dict(seeds=[-1]), "seeds must be"),
         (dict(jobs=0), "jobs must be"),

@@ -113,13 +113,14 @@ def test_finished_runs_are_read_not_trained_again(tmp_path, monkeypatch):
     assert np.array_equal(first.train_loss, again.train_loss)
 
 
-def test_a_damaged_run_is_trained_again(tmp_path):
+def test_a_damaged_run_is_named_and_trained_again(tmp_path, capsys):
     first = run_plan("occurrence", "AO", [0], out=tmp_path, **SMALL)
     path = store.run_path(tmp_path, first.config, 0)
     good = path.read_bytes()
     path.write_bytes(good[:100])
     run_plan("occurrence", "AO", [0], out=tmp_path, **SMALL)
     assert path.read_bytes() == good
+    assert capsys.readouterr().err == f"attnlag: warning: {path}: not a complete run file; trained again\n"
 
 
 def test_load_gives_every_run_back(tmp_path):
@@ -128,3 +129,5 @@ def test_load_gives_every_run_back(tmp_path):
     loaded = {group.config.task: group for group in store.load(tmp_path)}
     assert loaded["or"].seeds == [5]
     assert np.array_equal(loaded["occurrence"].train_loss, runs.train_loss)
+    assert [group.seeds for group in store.load(tmp_path / "runs" / "or")] == [[5]]
+    assert repr(store.load(tmp_path)).count("\n") == 3

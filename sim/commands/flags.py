@@ -5,6 +5,7 @@ import math
 import sys
 
 from analytic.errors import InputError, choice
+from sim.seeds import parse_seeds
 
 # flag -> keyword of sim.config.resolve; TOML files use the keywords
 RUN_FLAGS = {
@@ -20,7 +21,7 @@ RUN_FLAGS = {
     "--init-scale": dict(metavar="S", help="standard deviation of the random init, or two for alpha,beta"),
     "--rate-a": dict(metavar="ETA[,ETA]", help="eta_A, one for each phase that trains attention"),
     "--rate-o": dict(metavar="ETA[,ETA]", help="eta_O, one for each phase that trains the output layer"),
-    "--steps": dict(type=int, metavar="T", help="limit of each phase without a count"),
+    "--steps": dict(type=int, metavar="T", help="limit of each phase without a count (2000)"),
     "--record-every": dict(type=int, metavar="N", help="steps between test accuracies (10)"),
 }
 _NUMBERS = ("rate_a", "rate_o", "init_scale")  # one number or comma-separated ones
@@ -93,31 +94,6 @@ def numbers(name, text):
         raise InputError(f"{name} must be a number, or numbers separated by commas, not {text!r}") from None
 
 
-def parse_seeds(text):
-    """Seeds from text: "a:b" is a, a+1, .., b-1; "N" is 0:N; "4,7" is those two.
-
-    Examples
-    --------
-    >>> list(parse_seeds("5:8")), list(parse_seeds("2")), list(parse_seeds("4,7"))
-    ([5, 6, 7], [0, 1], [4, 7])
-    """
-    if isinstance(text, list):
-        return text
-    try:
-        if ":" in str(text):
-            low, high = (int(part) for part in text.split(":"))
-            seeds = range(low, high)
-        elif "," in str(text):
-            seeds = [int(part) for part in text.split(",")]
-        else:
-            seeds = range(int(text))
-    except ValueError:
-        raise InputError(f"seeds must be N, A:B or a list such as 4,7, not {text!r}") from None
-    if not len(seeds) or min(seeds) < 0:
-        raise InputError(f"seeds {text!r} names no seed; use N, A:B with A < B, or a list such as 4,7")
-    return seeds
-
-
 def or_config(task, plan, **given):
     """The configuration of occurrence or OR with one head from zero init: what has closed forms."""
     from sim.config import resolve
@@ -156,6 +132,11 @@ def listed(values):
     return ", ".join(f"{value:g}" for value in values) or "-"
 
 
-def seeds_flag(parser, default):
+def seeds_flag(parser, default, shown=None):
+    """Declare --seeds; ``shown`` is what the help says of the default."""
     parser.add_argument("--seeds", metavar="A:B", default=default,
-                        help=f"seeds A, .., B-1; or a number N for 0:N ({default or '0:3'})")
+                        help=f"A, .., B-1; a number N for 0:N; or a list such as 4,7 ({shown or default})")
+
+
+__all__ = ["collect", "listed", "number", "or_config", "parse_seeds", "print_json", "run_settings", "running",
+           "seeds_flag", "show_progress", "some_settings", "workers"]

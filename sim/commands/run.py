@@ -13,7 +13,7 @@ DEFAULT_PLAN = "O(1x)->A(1x)->O"
 def arguments(parser):
     parser.add_argument("task", nargs="?", metavar="TASK", help="what to learn")
     parser.add_argument("--plan", metavar="PLAN", help=f"training plan ({DEFAULT_PLAN})")
-    flags.seeds_flag(parser, None)
+    flags.seeds_flag(parser, None, "0:3")
     flags.run_settings(parser)
     parser.add_argument("--config", metavar="FILE", help="TOML file with the same names (rate_o = [18, 1]); flags win")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -31,7 +31,7 @@ def make_task(name, *, d=50, targets=None, heads=None):
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"task must be one of {', '.join(NAMED)} or a Boolean expression of letters, not {name!r}")
     if name[0].isalpha():
-        choice("task", name, NAMED)
+        choice('task (or a Boolean expression of letters such as "1 & !2")', name, NAMED)
         if name == "occurrence" and targets not in (None, 1):
             raise InputError(f"targets of occurrence is 1, not {targets}; use task or for more letters")
         k = (1 if name == "occurrence" else 2) if targets is None else targets
