@@ -284,7 +284,8 @@ class _AndSearch(_Search):
                 reached = float(runs.test_accuracy.sel(step=steps).values.mean())
                 score = self.score("Joint GD", losses) + ((deviation - loss.std) / paper.SMALLEST_TOLERANCE) ** 2
                 self.add("joint", {"A": a, "O": o, "steps": steps}, {"joint": mean, "deviation": deviation},
-                         float(score) if reached >= accuracy else None, f"accuracy {reached:.4f}")
+                         float(score) if reached >= accuracy else None,
+                         f"{runs.diverged} diverged" if runs.diverged else f"accuracy {reached:.4f}")
         return self.best("joint").settings
 
     def start(self, **settings):

@@ -15,7 +15,7 @@ from .settings import stored
 SEEDS = 50
 SMALLEST_TOLERANCE = 0.02
 ROUNDING = 0.005  # of numbers printed with two decimals
-TASKS = ("occurrence", "or")  # the columns that can be reproduced
+TASKS = ("occurrence", "or", "and")  # the columns that can be reproduced
 
 
 @dataclass(frozen=True)

@@ -312,7 +312,7 @@ def small_rows(monkeypatch):
     monkeypatch.setattr(paper, "configurations", configurations)
 
 
-@pytest.mark.parametrize(("name", "panels", "curves"), [("fig2", 3, 3), ("fig5", 10, 2)])
+@pytest.mark.parametrize(("name", "panels", "curves"), [("fig2", 3, 3), ("fig4", 5, 2 * 4), ("fig5", 10, 2)])
 def test_figures_read_the_runs_of_table1(small_rows, tmp_path, monkeypatch, capsys, name, panels, curves):
     done = (cli.OK, cli.DIVERGED)
     assert cli.main(["reproduce", "table1", "--seeds", "2", "--out", str(tmp_path)]) in done
