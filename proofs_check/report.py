@@ -142,7 +142,7 @@ class Report:
         return [(result.id, name) for result in self.claims for name, killed in result.mutants if not killed]
 
     def to_json(self):
-        """Plain data: {claims: [{id, status, evidence, counterexample, seconds}]}, without NaN or Infinity."""
+        """Plain data, no NaN: {claims: [{id, statement, status, evidence, counterexample, seconds}]}."""
         return {"claims": [_plain(result) for result in self.claims]}
 
     def __repr__(self):
@@ -153,7 +153,8 @@ class Report:
             rows = [(*row, cell) for row, cell in zip(rows, ("mutants killed", *kills), strict=True)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, *_complaints(self.claims), _tally(self.claims)])
+        said = [self.claims[0].claim.statement] if len(self.claims) == 1 else []
+        return "\n".join([*lines, *_complaints(self.claims), _tally(self.claims), *said])
 
 
 def _row(result):
@@ -196,6 +197,7 @@ def _tally(results):
 def _plain(result):
     plain = {
         "id": result.id,
+        "statement": result.claim.statement,
         "status": result.status,
         "evidence": [
             {"kind": f.kind, "held": f.held, "slack": f.slack, "tolerance": f.tolerance, "reason": f.reason}
