@@ -1,0 +1,72 @@
+"""What the studies' figures share: style, colours of plans, axes, files."""
+
+from functools import wraps
+from pathlib import Path
+
+from .. import store
+from ..figures import RC, WIDTH
+
+# Okabe-Ito colours, those that stay apart with any colour vision; dash and marker tell them apart in grey print
+BLUE, VERMILION, BLACK, SKY, ORANGE = "#0072B2", "#D55E00", "#000000", "#56B4E9", "#E69F00"
+
+
+def house_style(draw):
+    """Decorator: draw in the style of the paper's figures."""
+
+    @wraps(draw)
+    def styled(data):
+        import matplotlib
+
+        with matplotlib.rc_context(RC):
+            return draw(data)
+
+    return styled
+
+
+def figure_with_axes(rows, columns, height, **options):
+    """A figure as wide as the text, ``height`` inches high, and its grid of axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height))
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def legend_below(figure, handles, labels, columns, title=None):
+    """One legend for all panels."""
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, title=title,
+                  title_fontsize=RC["legend.fontsize"])
+
+
+def plain_ticks(axis, ticks):
+    """Ticks at the given values, written out, and none between."""
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
+
+
+def axis_of_steps(ax, last):
+    """Steps 0 and 1 evenly, then logarithmically."""
+    ax.set_xscale("symlog", linthresh=1, linscale=0.4)
+    plain_ticks(ax.xaxis, [0, *(10**e for e in range(9) if 10**e <= last)])
+    ax.set_xlim(-0.1, 1.1 * last)
+
+
+def plan_name(plan):
+    """A plan as it is printed."""
+    return "joint GD" if plan == "AO" else plan.replace("->", "→")
+
+
+def write(name, data, draw, out):
+    """Write NAME.csv, NAME.png and NAME.pdf to a folder, each complete or not at all; return their paths."""
+    import matplotlib
+
+    figure = draw(data)
+    paths = [Path(out) / f"{name}.{ending}" for ending in ("csv", "png", "pdf")]
+    with matplotlib.rc_context(RC):  # resolution and embedded fonts are chosen when a figure is saved
+        for path in paths:
+            with store.atomic(path) as file:
+                if path.suffix == ".csv":
+                    file.write(data.csv().encode())
+                else:
+                    metadata = {"CreationDate": None} if path.suffix == ".pdf" else None
+                    figure.savefig(file, format=path.suffix[1:], metadata=metadata)
+    return [str(path) for path in paths]
