@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from analytic.errors import choice
+
 from .plans import parse_plan
 
 # Okabe-Ito colours, those that stay apart with any colour vision; the dash tells them apart in grey print
@@ -92,7 +94,7 @@ def plot_gaps(runs, ax=None, quantities=tuple(STYLE)):
     Parameters
     ----------
     runs : `Runs`
-    ax : matplotlib axes; a new figure if None
+    ax : matplotlib axes; None makes a figure with title and legend
     quantities : names out of attention_gap, output_gap, test_accuracy
 
     Returns
@@ -106,11 +108,17 @@ def plot_gaps(runs, ax=None, quantities=tuple(STYLE)):
     >>> plot_gaps(sim.run_plan("occurrence", "joint", seeds=[0], d=10, steps=20)).get_xlabel()
     'gradient steps'
     """
-    ax = _axes(ax)
+    for name in quantities:
+        choice("quantities", name, tuple(STYLE))
+    alone, ax = ax is None, _axes(ax)
     for name in quantities:
         colour, dash, label = STYLE[name]
         steps, mean, std, _ = curve(runs, name)
         _band(ax, steps, mean, std, colour, dash, label)
+    if alone:
+        ax.set_title(f"{runs.config.task}: {runs.config.plan}")
+        ax.set_ylabel("gap, accuracy")
+        ax.legend(frameon=False)
     return _against_steps(ax, runs)
 
 
@@ -202,7 +210,7 @@ def _against_steps(ax, runs):
     last = max(len(run.train_loss) for run in runs.runs) - 1
     ax.set_xscale("symlog", linthresh=2, linscale=0.6)  # steps 0, 1, 2 evenly, then logarithmic
     ticks = [0, 1, *(10**e for e in range(1, 8) if 10**e <= last)]
-    ax.set_xticks(ticks, [f"{t:d}" if t < 1000 else f"$10^{{{len(str(t)) - 1}}}$" for t in ticks])
+    ax.set_xticks(ticks, [f"{t:d}" if t <= 1000 else f"$10^{{{len(str(t)) - 1}}}$" for t in ticks])
     ax.minorticks_off()
     ax.set_xlim(0, max(last, 2))
     ax.set_xlabel("gradient steps")

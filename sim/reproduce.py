@@ -140,7 +140,8 @@ def _figure(name, figure, data, panels, out, text=""):
     for ending in ("png", "pdf"):
         path = Path(out) / f"{name}.{ending}"
         with store.atomic(path) as file:
-            figure.savefig(file, format=ending, metadata={"CreationDate": None} if ending == "pdf" else None)
+            stamp = {"CreationDate": None} if ending == "pdf" else None  # the same runs give the same bytes
+            figure.savefig(file, format=ending, dpi=figures.RC["savefig.dpi"], metadata=stamp)
         written.append(str(path))
     ends = tables.text_table(*tables.ends_rows(panels))
     lost = [tables.diverged_text(run) for _, group in panels for run in group.runs if run.diverged]
