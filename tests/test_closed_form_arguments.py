@@ -1,0 +1,68 @@
+"""Closed forms at the ends of their domains: what is refused, and what holds exactly on a boundary."""
+
+import math
+
+import numpy as np
+import pytest
+
+from analytic.bounds import certified_length, logit_gap_for_attention, logit_gap_for_length
+from analytic.errors import InputError
+from analytic.languages import MAX_LETTERS, all_of, any_of, parse_language
+from analytic.lengths import Fixed
+from analytic.one_step import gradient_at_zero_scores, linear_attention_gradient
+
+# ---- languages -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", (any_of, all_of))
+@pytest.mark.parametrize("k", (1, 2, 5))
+def test_named_languages_are_written_as_they_are_understood(make, k):
+    assert parse_language(make(k).text) == make(k)
+
+
+@pytest.mark.parametrize(("make", "sign"), ((any_of, "|"), (all_of, "&")))
+def test_at_most_sixteen_letters(make, sign):
+    assert make(MAX_LETTERS).k == MAX_LETTERS == 16
+    with pytest.raises(InputError, match="targets must be a whole number from 1 to 16, not 17"):
+        make(17)
+    assert parse_language(sign.join(map(str, range(1, 17)))).k == 16
+    with pytest.raises(InputError, match="names 17 letters, at most 16"):
+        parse_language(sign.join(map(str, range(1, 18))))
+
+
+def test_only_languages_that_hold_for_every_word_are_refused_when_they_name_the_whole_alphabet():
+    for text in ("1 & 2", "1 & !2", "!1 | !2", "!(1 | 2) | 1 & 2"):
+        parse_language(text).check_alphabet(2)
+    with pytest.raises(InputError, match="fewer than d"):
+        parse_language("1 | 2").check_alphabet(2)
+
+
+# ---- one-step updates ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", (gradient_at_zero_scores, linear_attention_gradient))
+def test_gradients_refuse_other_alphabets_and_single_bad_weights(function):
+    with pytest.raises(InputError, match="names letter 7, but d is 5"):
+        function(parse_language("7"), 5, Fixed(2), np.zeros(5))
+    for bad in (np.nan, np.inf):
+        with pytest.raises(InputError, match="beta must be finite"):
+            function(any_of(1), 3, Fixed(2), np.array([0.0, bad, 1.0]))
+
+
+# ---- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_bad_attention_gap_of_many_is_refused():
+    with pytest.raises(InputError, match="eps must lie in"):
+        logit_gap_for_attention(50, 1, np.array([0.1, 1.0]))
+
+
+@pytest.mark.parametrize("other", (0.5, 1.0, 1.5))
+@pytest.mark.parametrize("target", (0.5, 1.0, 1.5))
+def test_no_logit_gap_certifies_a_length_at_or_outside_the_edge_of_the_window(target, other):
+    gaps = logit_gap_for_length(np.array([1, 2, 10]), target, other)
+    if target > 1 > other:
+        assert gaps[0] == -math.inf and np.all(certified_length(gaps + 1e-9, target, other) >= (0, 2, 10))
+    else:
+        assert np.all(gaps == math.inf) and certified_length(50.0, target, other) == 0
+        assert logit_gap_for_length(0, target, other) == -math.inf
