@@ -9,6 +9,7 @@ from analytic.bounds import certified_length, logit_gap_for_attention, logit_gap
 from analytic.errors import InputError
 from analytic.languages import MAX_LETTERS, all_of, any_of, parse_language
 from analytic.lengths import Fixed
+from analytic.moments import letter_moment, share_moments
 from analytic.one_step import gradient_at_zero_scores, linear_attention_gradient
 
 # ---- languages -------------------------------------------------------------------------------------------------------
@@ -66,3 +67,55 @@ def test_no_logit_gap_certifies_a_length_at_or_outside_the_edge_of_the_window(ta
     else:
         assert np.all(gaps == math.inf) and certified_length(50.0, target, other) == 0
         assert logit_gap_for_length(0, target, other) == -math.inf
+
+
+# ---- alphabets and moments -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("d", "k", "message"),
+    [
+        (5.0, 1, "d must be a whole number, not 5.0"),
+        (True, 1, "d must be a whole number, not True"),
+        (5, 1.0, "targets must be a whole number, not 1.0"),
+        (5, 0, "targets must be from 1 to d - 1 .*, not 0 with d = 5"),
+        (5, -1, "not -1 with d = 5"),
+        (5, 5, "not 5 with d = 5"),
+        (1, 1, "not 1 with d = 1"),
+        (np.array([5, 2, 9]), np.array([[1], [3]]), "not 3 with d = 2"),
+        (np.array([5, 9]), np.array([1, 0]), "not 0 with d = 9"),
+    ],
+)
+def test_the_first_alphabet_that_does_not_fit_is_named(d, k, message):
+    with pytest.raises(InputError, match=message):
+        share_moments(d, k)
+
+
+def test_the_largest_number_of_targets_is_one_less_than_the_letters():
+    assert share_moments(5, 4).kappa == 0.8
+    assert share_moments(np.array([2, 3]), np.array([1, 2])).d.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("powers", "label", "message"),
+    [
+        ({5: 1}, None, "letter must be a whole number from 0 to 4"),
+        ({-1: 1}, None, "letter must be a whole number from 0 to 4"),
+        ({0: 0}, None, "power must be a whole number from 1 to 4"),
+        ({0: 5}, None, "power must be a whole number from 1 to 4"),
+        ({0: 1}, 0, "label must be one of None, 1, -1"),
+    ],
+)
+def test_moments_that_do_not_exist_are_refused_by_name(powers, label, message):
+    with pytest.raises(InputError, match=message):
+        letter_moment(any_of(1), 5, Fixed(2), powers, label)
+
+
+def test_moments_refuse_a_language_of_other_letters():
+    with pytest.raises(InputError, match="names letter 7, but d is 5"):
+        letter_moment(parse_language("7"), 5, Fixed(2), {0: 1})
+
+
+def test_moments_reach_from_the_first_letter_to_the_last_and_to_the_fourth_power():
+    for letter in (0, 4):
+        assert letter_moment(any_of(1), 5, Fixed(1), {letter: 4}) == pytest.approx(0.2, rel=1e-15)
