@@ -7,7 +7,7 @@ from .. import store
 from ..figures import RC, WIDTH
 
 # Okabe-Ito colours, those that stay apart with any colour vision; dash and marker tell them apart in grey print
-BLUE, VERMILION, BLACK, SKY, ORANGE = "#0072B2", "#D55E00", "#000000", "#56B4E9", "#E69F00"
+BLUE, VERMILION, BLACK, SKY, PURPLE = "#0072B2", "#D55E00", "#000000", "#56B4E9", "#CC79A7"
 
 
 def house_style(draw):

@@ -57,7 +57,7 @@ def compute(seeds, quick, **pool):
         path = population_path(D, 1, None, [("AO", STEPS, rate, rate)])
         largest = curvature(D, 1, None, path.beta_target, path.beta_other, path.logit_gap).largest
         parts.append(dict(source="population", rate=rate, step=path.time, largest=largest, loss=path.loss))
-    stops = [0, 10, 30, 100, 400] if quick else [0, 3, 10, 15, 20, 30, 40, 50, 70, 100, 140, 200, 280, 400]
+    stops = [0, 30, 400] if quick else [0, 3, 10, 15, 20, 30, 40, 50, 70, 100, 140, 200, 280, 400]
     plan = "->".join(f"AO({steps}x)" for steps in np.diff(stops))  # a run keeps its parameters at the ends of phases
     configs = [
         resolve("occurrence", plan, init="zero", rate_a=[rate] * len(stops[1:]), rate_o=[rate] * len(stops[1:]),

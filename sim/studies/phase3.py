@@ -12,7 +12,7 @@ from analytic.phase_three import output_phase
 from ..config import resolve
 from ..runs import train_all
 from ..settings import D
-from .drawing import BLACK, BLUE, ORANGE, VERMILION, figure_with_axes, house_style
+from .drawing import BLACK, BLUE, PURPLE, VERMILION, figure_with_axes, house_style
 from .figure_data import FigureData
 
 SEEDS, QUICK_SEEDS = 5, 2
@@ -20,7 +20,7 @@ RATE_O, RATE_3 = 20.0, 1.8  # below 2/lambda_max = 2.005, and the fastest for th
 LINES = (
     ("minimum", BLUE, "-", "least loss $L^\\ast(g)$"),
     ("bound", VERMILION, "--", r"bound $4q\,\mathrm{E}[(1-A)^2\,|\,y=+1]$"),
-    ("universal_bound", ORANGE, ":", r"bound $24\,(d/k)^2 e^{-2g}$"),
+    ("universal_bound", PURPLE, ":", r"bound $24\,(d/k)^2 e^{-2g}$"),
 )
 
 

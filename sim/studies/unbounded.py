@@ -17,7 +17,7 @@ from ..population import population
 from ..runs import train_all
 from ..settings import D
 from ..tasks.letters import BY_LENGTH, stream
-from .drawing import BLACK, BLUE, ORANGE, SKY, VERMILION, figure_with_axes, house_style, legend_below, plan_name
+from .drawing import BLACK, BLUE, PURPLE, SKY, VERMILION, figure_with_axes, house_style, legend_below, plan_name
 from .figure_data import FigureData
 
 SEEDS, QUICK_SEEDS = 5, 2
@@ -26,7 +26,7 @@ WORDS = 500  # of each kind and length, to test a run on
 RATE_O, RATE_A = 20.0, 300.0
 PLANS = {  # rates of O and A; colour, dash, marker and its size
     "O": (1.0, (), VERMILION, "-", "v", 4),
-    "A(1x)->O": (1.0, RATE_A, ORANGE, ":", "^", 4),
+    "A(1x)->O": (1.0, RATE_A, PURPLE, ":", "^", 4),
     "AO": (1.0, 1.0, BLUE, "-", "o", 7),
     "O(1x)->A(1x)": (RATE_O, RATE_A, SKY, "--", "s", 5),
     "O(1x)->A(1x)->O": ((RATE_O, 1.0), RATE_A, BLACK, "-.", "D", 2.5),
@@ -38,13 +38,10 @@ def compute(seeds, quick, **pool):
     """Rows: source (population, run), plan, seed, words (random, one target), length, accuracy; certified_length."""
     lengths = np.unique(np.geomspace(1, LONGEST, 100 if quick else 400).round().astype(int))
     tested = np.unique(np.geomspace(1, LONGEST, 13 if quick else 25).round().astype(int))
-    configs = [
-        resolve("occurrence", plan, init="zero", rate_o=rate_o, rate_a=rate_a, steps=500 if quick else 2000,
-                record_every=10**6)
-        for plan, (rate_o, rate_a, *_) in PLANS.items()
-    ]
+    limit = 500 if quick else 2000
+    configs = [configuration(plan, limit) for plan in PLANS]
     parts = []
-    ends = np.transpose([_end(config) for config in configs])
+    ends = np.transpose([end_of_plan(plan, limit) for plan in PLANS])
     certified = certified_length(*ends)
     around = np.concatenate([certified, certified + 1])  # so that each line falls where it does
     lengths = np.union1d(lengths, around[(around >= 1) & (around <= LONGEST)]).astype(int)
@@ -71,9 +68,15 @@ def compute(seeds, quick, **pool):
     return FigureData.stack(*parts)
 
 
-def _end(config):
+def configuration(plan, limit):
+    """The plan with its rates, from zero init; phases without a count end after ``limit`` steps."""
+    rate_o, rate_a, *_ = PLANS[plan]
+    return resolve("occurrence", plan, init="zero", rate_o=rate_o, rate_a=rate_a, steps=limit, record_every=10**6)
+
+
+def end_of_plan(plan, limit):
     """(g, beta_S, beta_o) at the end of a plan on infinite data."""
-    path, _ = population(config)
+    path, _ = population(configuration(plan, limit))
     return path.logit_gap[-1], path.beta_target[-1], path.beta_other[-1]
 
 
