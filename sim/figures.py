@@ -192,21 +192,12 @@ def _axes(ax):
 
 
 def _band(ax, x, mean, std, colour, dash, label):
-    ax.fill_between(x, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
+    ax.fill_between(x, mean - std, mean + std, color=colour, alpha=0.17, linewidth=0)
     ax.plot(x, mean, dash, color=colour, label=label)
 
 
 def _against_steps(ax, runs):
-    """The ideal, the ends of phases, and the axis of steps."""
-    ax.axhline(1, **IDEAL)
-    marks = phase_marks(runs)
-    for mark in marks:
-        ax.axvline(mark, **PHASE_END)
-    for number, (left, right) in enumerate(pairwise([0, *marks, None]), 1):
-        if marks:
-            ax.annotate(str(number), (left if right is None else right, 1), xycoords=("data", "axes fraction"),
-                        xytext=(2 if right is None else -2, 1), textcoords="offset points",
-                        ha="left" if right is None else "right", va="bottom", fontsize=7, color="0.35")
+    """The axis of steps, the ideal, and the phases: thin lines between them, their numbers above."""
     last = max(len(run.train_loss) for run in runs.runs) - 1
     ax.set_xscale("symlog", linthresh=2, linscale=0.6)  # steps 0, 1, 2 evenly, then logarithmic
     ticks = [0, 1, *(10**e for e in range(1, 8) if 10**e <= last)]
@@ -214,6 +205,15 @@ def _against_steps(ax, runs):
     ax.minorticks_off()
     ax.set_xlim(0, max(last, 2))
     ax.set_xlabel("gradient steps")
+    ax.axhline(1, **IDEAL)
+    marks = phase_marks(runs)
+    for mark in marks:
+        ax.axvline(mark, **PHASE_END)
+    along = (ax.transData - ax.transAxes).transform([(mark, 0) for mark in [0, *marks, ax.get_xlim()[1]]])[:, 0]
+    for number, (left, right) in enumerate(pairwise(along), 1):
+        if marks:
+            ax.annotate(str(number), ((left + right) / 2, 1), xycoords="axes fraction", xytext=(0, 1),
+                        textcoords="offset points", ha="center", va="bottom", fontsize=7, color="0.35")
     return ax
 
 
