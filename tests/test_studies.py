@@ -1,5 +1,6 @@
 """The figures of theory and runs together: their data are the theory's and the runs', and they can be read."""
 
+import doctest
 import itertools
 import json
 
@@ -20,7 +21,7 @@ from sim import cli, studies
 from sim.config import resolve
 from sim.population import population
 from sim.runs import train_all
-from sim.studies import drawing, hessian, lag, lag_map, steps, unbounded
+from sim.studies import drawing, figure_data, hessian, lag, lag_map, steps, unbounded
 from sim.studies.figure_data import FigureData
 
 from .test_figures import EASILY_TOLD_APART, VISION, nearest, texts
@@ -48,8 +49,9 @@ def made(folder):
 
 @pytest.fixture(scope="module")
 def drawn(made):
-    """Every figure, drawn from its CSV file alone."""
-    return {name: studies.study(name).draw(data) for name, (_, data) in made.items()}
+    """Every figure, drawn from its CSV file alone, and its texts with their boxes."""
+    figures = {name: studies.study(name).draw(data) for name, (_, data) in made.items()}
+    return {name: (figure, texts(figure)) for name, figure in figures.items()}
 
 
 def equal(a, b):
@@ -93,7 +95,13 @@ def test_files_are_complete_and_named(made, folder, name):
     assert heads == [b"\x89PNG", b"%PDF"]
     assert {"population", *({"run"} if name not in ("bands", "steps") else {"zero init", "random init"})} <= set(
         data.values_of("source"))
-    assert str(result).count("wrote") == 3 and result.diverged == 0
+    assert str(result).count("wrote") == 3 and ": " in str(result) and result.diverged == 0
+
+
+@pytest.mark.parametrize("module", [figure_data, lag, steps])
+def test_documented_examples_are_true(module):
+    failed, tried = doctest.testmod(module)
+    assert tried and not failed
 
 
 # ---- theory ----------------------------------------------------------------------------------------------------------
@@ -261,23 +269,23 @@ def test_lines_run_through_the_bands_of_runs_from_zero_init(made):
 
 @EVERY
 def test_it_fits_the_page_and_its_letters_can_be_read(drawn, name):
-    figure = drawn[name]
+    figure, placed = drawn[name]
     width, height = figure.get_size_inches()
     assert width <= 6.75 and height <= 9
-    for text, box in texts(figure):
+    for text, box in placed:
         assert text.get_fontsize() >= 7, text
         assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height, text
 
 
 @EVERY
 def test_no_text_runs_into_another(drawn, name):
-    for (a, left), (b, right) in itertools.combinations(texts(drawn[name]), 2):
+    for (a, left), (b, right) in itertools.combinations(drawn[name][1], 2):
         assert not left.overlaps(right), (a, b)
 
 
 @EVERY
 def test_every_axis_and_curve_is_named(drawn, name):
-    figure = drawn[name]
+    figure, _ = drawn[name]
     for ax in figure.axes:
         place = ax.get_subplotspec()
         if place is None or not ax.get_lines():  # a colour bar
@@ -314,8 +322,6 @@ def test_the_command_draws_and_prints_json(made, folder, capsys):
     value = json.loads(out, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert code == cli.OK and value["files"] == made["lag"][0].files and value["figure"] == "lag"
     assert value["values"]["first_step_attention"] == made["lag"][0].values["values"]["first_step_attention"]
-    code, out, _ = call(capsys, "phase3", "--quick", "--seeds", "0:2", "--out", folder)
-    assert code == cli.OK and "median_loss_over_least: " in out and f"wrote {folder / 'phase3.pdf'}" in out
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
