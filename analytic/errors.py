@@ -10,6 +10,12 @@ class InputError(ValueError):
     """An argument the user gave is not allowed; the message names it, its value and what is allowed."""
 
 
+def shown(text, longest=80):
+    """``repr`` of a text, shortened in its middle to fit a line."""
+    half = longest // 2
+    return repr(text if len(text) <= longest else f"{text[:half]}...{text[-half:]}")
+
+
 def whole(name, value, low=1, high=None):
     """Return ``value`` as an int in [low, high], or raise `InputError` naming ``name``."""
     ok = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
@@ -21,7 +27,7 @@ def whole(name, value, low=1, high=None):
 
 def real(name, value, low=-math.inf, high=math.inf, open_low=False, open_high=False):
     """Return ``value`` as a finite float in the interval, or raise `InputError` naming ``name``."""
-    ok = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+    ok = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and _is_finite(value)
     if ok:
         ok = (value > low if open_low else value >= low) and (value < high if open_high else value <= high)
     if not ok:
@@ -29,6 +35,13 @@ def real(name, value, low=-math.inf, high=math.inf, open_low=False, open_high=Fa
         right = ")" if open_high or high == math.inf else "]"
         raise InputError(f"{name} must be a finite number in {left}{low:g}, {high:g}{right}, not {value!r}")
     return float(value)
+
+
+def _is_finite(value):
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return False
 
 
 def rate(name, value):

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .errors import InputError, whole
+from .errors import InputError, shown, whole
 
 MAX_LETTERS = 16  # the truth table has 2^k rows
 
@@ -72,8 +72,9 @@ class Language:
         whole("d", d, low=2)
         if self.letters[-1] >= d:
             raise InputError(f"task {self.text!r} names letter {self.letters[-1] + 1}, but d is {d}")
-        if self.k >= d and not self.truth[0] and all(self.truth[1:]):
-            raise InputError(f"targets must be fewer than d = {d}: every word would be in the language")
+        occurring = self.truth[1:] if self.k == d else self.truth  # with all letters named, one of them occurs
+        if len(set(occurring)) == 1:
+            raise InputError(f"targets must be fewer than d = {d}: {self.text!r} gives every word the same label")
 
 
 def any_of(k):
@@ -101,8 +102,8 @@ def parse_language(text):
 
     def fail(expected):
         token, start = tokens[position]
-        found = "the end" if token == "end" else f"{token!r}"
-        raise InputError(f"task {text!r}: unexpected {found} at character {start + 1}, expected {expected}")
+        found = "the end" if token == "end" else shown(token)
+        raise InputError(f"task {shown(text)}: unexpected {found} at character {start + 1}, expected {expected}")
 
     def take(*wanted):
         nonlocal position
@@ -134,7 +135,7 @@ def parse_language(text):
                 fail("')'")
             return inner
         token = tokens[position][0]
-        if not token.isdecimal() or int(token) == 0:
+        if not token.isdecimal() or len(token) > 9 or int(token) == 0:
             fail("a letter (1, 2, ...), '!' or '('")
         letter = int(token) - 1
         position += 1
@@ -142,15 +143,18 @@ def parse_language(text):
         return lambda w: letter in w
 
     named = set()
-    evaluate = either()
+    try:
+        evaluate = either()
+    except RecursionError:
+        raise InputError(f"task {shown(text)} is nested too deeply") from None
     if tokens[position][0] != "end":
         fail("'&', '|' or the end")
     letters = tuple(sorted(named))
     if len(letters) > MAX_LETTERS:
-        raise InputError(f"task {text!r} names {len(letters)} letters, at most {MAX_LETTERS} are allowed")
+        raise InputError(f"task {shown(text)} names {len(letters)} letters, at most {MAX_LETTERS} are allowed")
     truth = tuple(
         evaluate({letters[i] for i in range(len(letters)) if pattern >> i & 1}) for pattern in range(1 << len(letters))
     )
     if len(set(truth)) == 1:
-        raise InputError(f"task {text!r} gives every word the same label")
+        raise InputError(f"task {shown(text)} gives every word the same label")
     return Language(text, letters, truth)

@@ -20,6 +20,7 @@ from .polynomials import derivative, multiply, product, roots_in_unit_interval
 
 LEFT_OUT = 1e-15  # a sum that leaves out more than this is refused
 MAX_SUPPORT = 1 << 24  # lengths summed one by one
+LONGEST = 2**31 - 1  # letters in a word
 FORMS = {
     "geometric": "geometric:P",
     "fixed": "fixed:M",
@@ -182,7 +183,7 @@ class Fixed(LengthLaw):
     m: int
 
     def __post_init__(self):
-        object.__setattr__(self, "m", whole(f"M of length {FORMS['fixed']}", self.m))
+        object.__setattr__(self, "m", whole(f"M of length {FORMS['fixed']}", self.m, high=LONGEST))
 
     @property
     def text(self):
@@ -507,7 +508,7 @@ def _read_table(source):
         try:
             with open(source, encoding="utf-8") as file:
                 lines = [(i + 1, line.strip()) for i, line in enumerate(file)]
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # a name with a null character and a file that is not text too
             reason = getattr(error, "strerror", None) or "not a text file"
             raise InputError(f"length table:FILE cannot read {source!r}: {reason}") from None
         rows = [(i, line.split(",")) for i, line in lines if line]

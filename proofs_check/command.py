@@ -20,11 +20,13 @@ def run(args):
     from pathlib import Path
 
     from sim.cli import FAILED, OK
-    from sim.store import atomic
+    from sim.store import atomic, check_writable
 
     from .appendix import latex, markdown
     from .report import prove
 
+    if args.out:
+        check_writable(args.out)  # before the work
     report = prove(args.pattern, deep=args.deep, mutants=args.mutants, file=args.file)
     text = json.dumps(report.to_json(), indent=2, allow_nan=False)
     if args.out:

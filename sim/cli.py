@@ -7,11 +7,13 @@ Exit codes: 0; 1 a refuted claim or failed check; 2 usage; 3 some runs diverged 
 
 import argparse
 import os
+import signal
 import sys
 from difflib import get_close_matches
 from importlib.metadata import entry_points, version
 
 OK, FAILED, USAGE, DIVERGED, INTERRUPTED = 0, 1, 2, 3, 130
+LONGEST_LINE = 1000
 
 
 class _Parser(argparse.ArgumentParser):
@@ -19,16 +21,16 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         hint = ""
-        if "invalid choice: " in message:
-            wrong = message.split("invalid choice: ")[1].split("'")[1]
+        if "invalid choice: '" in message:
+            wrong = message.split("invalid choice: '")[1].split("'")[0]
             known = [name for action in self._actions for name in (action.choices or ())]
             near = get_close_matches(wrong, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-        elif message.startswith("unrecognized arguments: "):
+        elif message.startswith("unrecognized arguments: -"):
             wrong = message.split(": ")[1].split()[0].split("=")[0]
             near = get_close_matches(wrong, self._option_string_actions, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
-        self.exit(USAGE, f"{self.prog}: error: {message}{hint} (see {self.prog} --help)\n")
+        self.exit(_say(f"error: {message}{hint} (see {self.prog} --help)", USAGE, self.prog))
 
 
 class _Version(argparse.Action):
@@ -45,16 +47,30 @@ class _Version(argparse.Action):
 def main(argv=None):
     """Run the command line; returns the exit code."""
     try:
-        return _main(sys.argv[1:] if argv is None else argv)
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="replace")  # ± becomes ? where the terminal has no such letter
+        code = _main(sys.argv[1:] if argv is None else argv)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
-        return _say("interrupted; finished runs are stored, the same command goes on from there", INTERRUPTED)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are stopping already
+        return _say("interrupted; finished runs that were to be stored are, the same command goes on", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output went away, as in `attnlag run ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return OK
     except Exception as error:
         if os.environ.get("ATTNLAG_TRACEBACK"):
             raise
+        if isinstance(error, OSError):
+            _drop_output()  # a full disk may be where our output goes
         return _say(*_explain(error))
+
+
+def _drop_output():
+    """Send what is still to be printed nowhere, so that nothing fails once more when Python closes it."""
+    if sys.stdout is not None and sys.stdout is sys.__stdout__:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _main(argv):
@@ -63,9 +79,10 @@ def _main(argv):
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for entry in sorted(entry_points(group="attnlag.commands"), key=lambda entry: entry.name):
         module = entry.load()
-        help_text = module.__doc__.splitlines()[0]
+        text = module.__doc__ or entry.name  # python -OO has no docstrings
         command = commands.add_parser(
-            entry.name, help=help_text, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+            entry.name, help=text.splitlines()[0], description=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.arguments(command)
         command.set_defaults(run=module.run, parser=command)
@@ -85,6 +102,8 @@ def _explain(error):
         return f"error: {error}", USAGE
     if isinstance(error, DamagedFile):
         return f"error: {error}", DIVERGED
+    if isinstance(error, (MemoryError, OverflowError, RecursionError)):
+        return f"error: too large: {error or 'out of memory'}", USAGE
     if isinstance(error, OSError):
         where = f" {error.filename}" if error.filename else ""
         return f"error: cannot use{where}: {error.strerror or error}", USAGE
@@ -92,6 +111,9 @@ def _explain(error):
     return f"internal error: {type(error).__name__}: {line} (ATTNLAG_TRACEBACK=1 shows where)", FAILED
 
 
-def _say(line, code):
-    print(f"attnlag: {line}", file=sys.stderr)
+def _say(message, code, prog="attnlag"):
+    """Print one line, of readable length, to standard error if there is one."""
+    line = " ".join(f"{prog}: {message}".split())
+    if sys.stderr is not None:
+        print(line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + " ...", file=sys.stderr)
     return code

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 
 from analytic.errors import InputError, choice, rate, real, whole
@@ -10,6 +11,7 @@ from analytic.errors import InputError, choice, rate, real, whole
 from .plans import parse_plan
 
 INITS = ("random", "zero")
+CHUNK = 100  # steps per kernel call, and the span of the stopping rule
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,9 @@ class RunConfig:
 
     @property
     def key(self):
-        """Eight hex digits that name this configuration in a store."""
+        """Sixteen hex digits that name this configuration in a store."""
         text = json.dumps(self.to_dict(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def resolve(task, plan, *, d=50, targets=None, heads=None, train_words=None, test_words=None, length=None,
@@ -60,15 +62,17 @@ def resolve(task, plan, *, d=50, targets=None, heads=None, train_words=None, tes
     length = model.length_law(length)
     test_length = length if test_length is None else model.length_law(test_length, name="test_length")
     limit = None if steps is None else whole("steps", steps)
-    words = 5 * model.d**2
+    train_words = whole("train_words", 5 * model.d**2 if train_words is None else train_words)
+    test_words = whole("test_words", model.d**2 if test_words is None else test_words)
+    _check_memory(model, train_words, test_words)
     return RunConfig(
         task=model.name,
         plan=str(parsed),
         d=model.d,
         targets=model.language.k,
         heads=model.heads,
-        train_words=whole("train_words", words if train_words is None else train_words),
-        test_words=whole("test_words", model.d**2 if test_words is None else test_words),
+        train_words=train_words,
+        test_words=test_words,
         length=length.text,
         test_length=test_length.text,
         init=choice("init", init, INITS),
@@ -76,7 +80,7 @@ def resolve(task, plan, *, d=50, targets=None, heads=None, train_words=None, tes
         rate_a=_rates("rate_a", "A", parsed, rate_a, stored),
         rate_o=_rates("rate_o", "O", parsed, rate_o, stored),
         steps=tuple(phase.steps or limit or stored.steps(phase) for phase in parsed.phases),
-        record_every=whole("record_every", record_every),
+        record_every=whole("record_every", record_every, high=10**9),
     )
 
 
@@ -92,8 +96,19 @@ def _rates(name, layer, plan, given, stored):
     return given
 
 
+def _check_memory(model, train_words, test_words):
+    """Refuse what cannot fit: about 1.6 bytes a count, and 16 a parameter and step of a chunk of steps."""
+    needed = 1.6 * model.d * (train_words + test_words) + 16.0 * CHUNK * model.heads * model.d
+    present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > present:
+        raise InputError(
+            f"d {model.d}, train_words {train_words}, test_words {test_words} and heads {model.heads} need about "
+            f"{needed / 2**30:.3g} GiB a run; this machine has {present / 2**30:.3g}"
+        )
+
+
 def _scales(given):
-    given = tuple(given) if isinstance(given, (list, tuple)) else (given, given)
-    if len(given) != 2:
+    given = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if len(given) not in (1, 2):
         raise InputError(f"init_scale needs one value, or two for alpha and beta, got {len(given)}")
-    return tuple(real("init_scale", value, low=0.0) for value in given)
+    return tuple(real("init_scale", value, low=0.0) for value in (given * 2)[:2])

@@ -71,7 +71,10 @@ def crossings_table(rows):
     """Header and rows of strings, the published steps last."""
     header = ["hypothesis", "gap > 0.1 at step", "gap > 0.9 at step"]
     def cell(row, key):
-        return "not by all" if row[key] is None else f"{row[key]:.1f} ± {row[key + '_std']:.1f}"
+        if row[key] is None:
+            return "not by all"
+        spread = row[key + "_std"]
+        return f"{row[key]:.1f}" + ("" if spread is None else f" ± {spread:.1f}")
 
     lines = [[row["hypothesis"], cell(row, "step_attention_01"), cell(row, "step_attention_09")] for row in rows]
     return header, [*lines, ["paper (Figure 2)", *map(str, PUBLISHED)]]

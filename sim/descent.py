@@ -11,10 +11,10 @@ import numpy as np
 
 from analytic.errors import InputError
 
+from .config import CHUNK
 from .plans import parse_plan
 from .tasks import NAMED, make_task
 
-CHUNK = 100  # steps per kernel call, and the span of the stopping rule
 STALLED = 1e-6  # a phase without a count stops when CHUNK steps change the train loss by less than this part of it
 BLOW_UP = 1e6  # diverged: train loss non-finite or above BLOW_UP * max(1, initial loss)
 
@@ -85,9 +85,9 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
     words, test_words = task.data(config, seed)
     state = tuple(task.initial(config, seed))
     start = task.descend(words, state, 0.0, 0.0, 0, math.inf)
-    if not math.isfinite(start.loss[0]):
-        raise InputError(f"init_scale {config.init_scale} is too large: the loss at the init is not finite")
-    limit = BLOW_UP * max(1.0, start.loss[0])
+    limit = BLOW_UP * max(1.0, float(start.loss[0]))
+    if not math.isfinite(limit):
+        raise InputError(f"init_scale {config.init_scale} is too large: the loss at the init is {start.loss[0]:g}")
 
     recorder = _Recorder(task, config, test_words)
     recorder.keep(start, 0, phase_end=True)
@@ -100,12 +100,11 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
             if should_stop():
                 raise Interrupted
             path = task.descend(words, state, *rates, min(CHUNK, left), limit)
-            state, done = (path.alpha[-1], path.beta[-1]), len(path.loss) - 1
-            if not path.loss[-1] <= limit:
-                # keep the states before the one that blew up
-                recorder.keep(path, step, slice(1, done))
-                diverged = {"step": step + done, "phase": number, "rate_a": rates[0], "rate_o": rates[1]}
+            if (blown := _first_blown(path, limit)) is not None:
+                recorder.keep(path, step, slice(1, blown))
+                diverged = {"step": step + blown, "phase": number, "rate_a": rates[0], "rate_o": rates[1]}
                 break
+            state, done = (path.alpha[-1], path.beta[-1]), len(path.loss) - 1
             left -= done
             if phase.steps is None and done == CHUNK and abs(path.loss[0] - path.loss[-1]) < STALLED * path.loss[0]:
                 left = 0
@@ -126,6 +125,14 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
         beta=np.stack([beta for _, beta in kept]),
         **recorder.arrays(),
     )
+
+
+def _first_blown(path, limit):
+    """Index of the first state whose loss is above ``limit`` or that is not finite, or None."""
+    good = path.loss <= limit
+    for parameters in (path.alpha, path.beta):
+        good &= np.isfinite(parameters).all(axis=(1, 2))
+    return None if good.all() else int(np.argmin(good))
 
 
 class _Recorder:

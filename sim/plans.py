@@ -10,7 +10,7 @@ A trains the attention scores alpha, O the output weights beta, AO (joint) both 
 import re
 from dataclasses import dataclass
 
-from analytic.errors import InputError
+from analytic.errors import InputError, shown
 
 _TOKEN = re.compile(r"->|→|joint|AO|A|O|\(|\)|x|\d+|\s+|.")
 
@@ -69,8 +69,8 @@ def parse_plan(text):
 
     def fail(expected):
         token, character = tokens[position]
-        found = f"{token!r}" if token else "the end"
-        raise InputError(f"plan {text!r}: unexpected {found} at character {character}, expected {expected}")
+        found = shown(token) if token else "the end"
+        raise InputError(f"plan {shown(text)}: unexpected {found} at character {character}, expected {expected}")
 
     def take(expected, accept):
         nonlocal position
@@ -85,7 +85,7 @@ def parse_plan(text):
         steps = None
         if tokens[position][0] == "(":
             take("'('", lambda t: t == "(")
-            steps = int(take("a number of steps, at least 1", lambda t: t.isdecimal() and int(t) >= 1))
+            steps = int(take("a number of steps, at least 1", lambda t: t.isdecimal() and 0 < len(t.lstrip("0")) < 16))
             take("'x'", lambda t: t == "x")
             take("')'", lambda t: t == ")")
         return Phase("AO" if layers == "joint" else layers, steps)

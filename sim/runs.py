@@ -63,6 +63,8 @@ def train_all(configs, seeds, *, jobs=None, progress=False, out=None):
     Runs that ``out`` already holds are read; a damaged file is named, trained again and replaced.
     """
     seeds, jobs = parse_seeds(seeds), whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs)
+    if out is not None:
+        store.check_writable(out)
     wanted = [(config, seed) for config in dict.fromkeys(configs) for seed in seeds]
     done = {pair: run for pair in wanted if (run := _stored(out, *pair)) is not None}
     todo = [pair for pair in wanted if pair not in done]
@@ -75,7 +77,11 @@ def _stored(out, config, seed):
     if out is None:
         return None
     try:
-        return store.read(store.run_path(out, config, seed))
+        path = store.run_path(out, config, seed)
+        run = store.read(path)
+        if run.config != config or run.seed != seed:
+            raise store.DamagedFile(f"{path}: holds another run")
+        return run
     except FileNotFoundError:
         return None
     except store.DamagedFile as error:
@@ -230,8 +236,9 @@ class Runs:
             values = [row[name] for row in rows if row[name] is not None]
             # a mean over only those runs that ever cross would look earlier than it is
             complete = len(values) == len(rows) and rows
-            mean[name] = float(np.mean(values)) if complete else None
-            std[name] = float(np.std(values, ddof=1)) if complete and len(values) > 1 else None
+            with np.errstate(over="ignore"):  # the spread of huge losses may be infinite, and is shown as that
+                mean[name] = float(np.mean(values)) if complete else None
+                std[name] = float(np.std(values, ddof=1)) if complete and len(values) > 1 else None
         return {"mean": mean, "std": std}
 
     def to_dict(self):

@@ -24,13 +24,15 @@ def parse_seeds(given):
         seeds = range(int(seeds))
     try:
         count = len(seeds)
+    except OverflowError:
+        raise InputError(f"seeds must be at most {MOST}, not {given!r}") from None
     except TypeError:
         raise InputError(f"seeds must be N, A:B or a list such as 4,7, not {given!r}") from None
     if not count:
         raise InputError(f"seeds {given!r} names no seed; use N >= 1, A:B with A < B, or a list such as 4,7")
     if count > MOST:
         raise InputError(f"seeds must be at most {MOST}, not {count}")
-    seeds = [whole("seeds", seed, low=0) for seed in seeds]
+    seeds = [whole("seeds", seed, low=0, high=2**63 - 1) for seed in seeds]
     if len(set(seeds)) < count:
         raise InputError("seeds has the same seed twice")
     return seeds

@@ -31,9 +31,8 @@ class DamagedFile(Exception):
 
 def run_path(folder, config, seed):
     """Where the run of a configuration and seed is stored: FOLDER/runs/TASK/PLAN-KEY/seed-00007.npz."""
-    slug = "".join(c if c.isalnum() else "_" for c in config.plan)
-    task = "".join(c if c.isalnum() else "_" for c in config.task)
-    return Path(folder) / "runs" / task / f"{slug}-{config.key}" / f"seed-{seed:05d}.npz"
+    task, plan = ("".join(c if c.isalnum() else "_" for c in text)[:60] for text in (config.task, config.plan))
+    return Path(folder) / "runs" / task / f"{plan}-{config.key}" / f"seed-{seed:05d}.npz"
 
 
 def save(folder, run):
@@ -68,9 +67,20 @@ def atomic(path):
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = str(path)  # "No space left on device" does not say where
         raise
+
+
+def check_writable(folder):
+    """Raise `OSError` now, rather than after the work, if nothing can be written to ``folder``; it is made."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    probe = path / f".writing-{uuid.uuid4().hex}"
+    probe.touch()
+    probe.unlink()
 
 
 def read(path):

@@ -155,6 +155,25 @@ BAD = [
     (["reproduce", "table1", "--tasks", ","], "tasks is empty"),
     (["calibrate", "occurence"], "did you mean 'occurrence'"),
     (["prove", "phase1.upate"], "phase1.update"),
+    (["run", "occurrence", ""], "unrecognized arguments"),
+    (["run", "(" * 10_000], "nested too deeply"),
+    (["run", "!" * 10_000 + "1"], "nested too deeply"),
+    (["run", "1" * 5000], "expected a letter"),
+    (["run", "!(1|2)", "--d", "2"], "the same label"),
+    (["run", "occurrence", "--plan", f"A({'9' * 5000}x)"], "number of steps"),
+    (["run", "occurrence", "--d", "1000000"], "GiB"),
+    (["run", "occurrence", "--train-words", "99999999999"], "GiB"),
+    (["run", "occurrence", "--heads", "1000000000"], "GiB"),
+    (["run", "occurrence", "--record-every", "1" + "0" * 23], "record_every"),
+    (["run", "occurrence", "--length", "fixed:99999999999999999999"], "length"),
+    (["run", "occurrence", "--length", "table:\0"], "length"),
+    (["run", "occurrence", "--seeds", "0:" + "9" * 27], "seeds must be at most"),
+    (["run", "occurrence", "--seeds", "999999999999"], "seeds must be at most"),
+    (["run", "occurrence", "--seeds", ""], "seeds must be"),
+    (["run", "occurrence", "--foo=a\nb"], "unrecognized arguments"),
+    (["reproduce", "table1", "--seeds", ""], "seeds must be"),
+    (["reproduce", "table1", "--quick", "--seeds", "5"], "not both"),
+    (["reproduce", "fig2", "--tasks", "or"], "tasks goes with"),
     (["theory", "and"], "task must be one of occurrence, or"),
     (["theory", "--rate-o", "1,2"], "rate_o needs 1"),
     (["theory", "--length", "fixed:0"], "length"),
@@ -168,7 +187,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD, ids=str)
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: str(value)[:60])
 def test_bad_input_is_one_clear_line(arguments, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = call(capsys, *arguments)
@@ -179,7 +198,12 @@ def test_bad_input_is_one_clear_line(arguments, message, tmp_path, capsys, monke
 
 @pytest.mark.parametrize(("text", "message"), [("tsak = 'or'", "did you mean 'task'"), ("d = = 3", "line 1"),
                                                ("task = 'or'\nd = 'ten'", "d must be"),
-                                               ("task = 'or'\nrate_o = ['a', 1]", "rate_o must be")])
+                                               ("task = 'or'\nrate_o = ['a', 1]", "rate_o must be"),
+                                               ("task = 'or'\nrate_o = 1" + "0" * 400, "rate_o must be"),
+                                               ("task = 'or'\nseeds = true", "seeds must be"),
+                                               ("task = 'or'\nseeds = {a = 1}", "seeds must be"),
+                                               ("task = 'or'\nseeds = 07:32:00", "seeds must be"),
+                                               ("d = " + "1" * 5000, "config"), ("x = " + "[" * 10_000, "config")])
 def test_bad_config_files_are_one_clear_line(text, message, tmp_path, capsys):
     config = tmp_path / "run.toml"
     config.write_text(text)
@@ -206,6 +230,33 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path, capsys, monke
     code, _, err = call(capsys, *arguments)
     assert code == cli.USAGE and "No space left on device" in err and err.count("\n") == 1
     assert len(list(tmp_path.rglob("*.npz"))) == 1 and not list(tmp_path.rglob(".writing*"))
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setattr("sim.runs.train", None)  # training would fail otherwise
+    for command in (["run", "occurrence"], ["reproduce", "table1"], ["prove"]):
+        code, _, err = call(capsys, *command, "--out", tmp_path / "file")
+        assert code == cli.USAGE and "file" in err and err.count("\n") == 1
+
+
+STREAMS = [(">&-", 0), ("2>&-", 0), (">&- 2>&- <&-", 0), ("| true", 0), (">/dev/full", 2)]
+
+
+@pytest.mark.parametrize(("where", "code"), STREAMS)
+def test_closed_and_full_streams(where, code, tmp_path):
+    main = "import sys; from sim.cli import main; sys.exit(main())"
+    command = f"set -o pipefail; {sys.executable} -c '{main}' run occurrence --out {tmp_path} {' '.join(SMALL)} {where}"
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == code and "Exception" not in done.stderr and "Traceback" not in done.stderr
+    assert len(list(tmp_path.rglob("*.npz"))) == 3
+
+
+def test_a_terminal_without_our_letters_still_gets_the_table(tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = attnlag("reproduce", "fig2", "--seeds", "1:2", "--out", tmp_path, env=environment)
+    assert done.returncode == 0 and "passes 0.1" in done.stdout
 
 
 def test_ctrl_c_keeps_finished_runs_and_the_same_command_goes_on(tmp_path):

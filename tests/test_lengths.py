@@ -181,7 +181,7 @@ def test_a_table_is_read_from_a_file(tmp_path):
         ("geometric:x", "needs a number after each colon"),
         ("geometric", "must be written geometric:P, not 'geometric'"),
         ("fixed:2.5", "needs a whole number"),
-        ("fixed:0", "must be a whole number at least 1, not 0"),
+        ("fixed:0", "must be a whole number from 1 to 2147483647, not 0"),
         ("uniform:5:4", "B of length uniform:A:B must be a whole number from 5"),
         ("uniform:5", "must be written uniform:A:B"),
         ("poisson:-1", "RATE of length poisson:RATE"),

@@ -137,6 +137,22 @@ def test_a_diverging_run_stops_alone_and_is_named():
     assert row["train_loss"] is None and row["test_accuracy"] is None
 
 
+def test_a_run_whose_scores_overflow_has_diverged_at_that_step():
+    run = train(resolve("occurrence", "O(1x)->A(1x)->O(5x)", rate_o=[20, 1], rate_a=1.7e308, **SMALL), 0)
+    assert run.status == "diverged" and run.diverged["step"] == 2 and len(run.train_loss) == 2
+
+
+def test_one_init_scale_serves_both_layers():
+    assert resolve("occurrence", "O", init_scale=0.3, **SMALL).init_scale == (0.3, 0.3)
+    assert resolve("occurrence", "O", init_scale=(0.3,), **SMALL).init_scale == (0.3, 0.3)
+
+
+def test_numpy_numbers_are_numbers(tmp_path):
+    runs = run_plan("and", "O(1x)", np.arange(2), d=np.int64(5), heads=np.int32(2), train_words=20, test_words=5,
+                    out=tmp_path)
+    assert (runs.config.d, runs.config.heads) == (5, 2)
+
+
 def test_a_diverging_run_does_not_stop_the_others():
     config = dict(steps=300, **SMALL)
     limit = 2 / np.linalg.eigvalsh(_output_hessian(resolve("occurrence", "O", rate_o=1.0, **config), 0)).max()
@@ -189,6 +205,7 @@ def test_identical_heads_stay_identical():
         (dict(init="ones"), "init must be one of random, zero"),
         (dict(init_scale=-1), "init_scale must be"),
         (dict(init_scale=1e200), "init_scale .* is too large"),
+        (dict(init_scale=[0.1, 1e152]), "init_scale .* is too large"),
         (dict(length="geometric:2"), "length"),
         (dict(test_length="fixed"), "test_length"),
         (dict(record_every=0), "record_every"),

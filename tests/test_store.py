@@ -123,6 +123,21 @@ def test_a_damaged_run_is_named_and_trained_again(tmp_path, capsys):
     assert capsys.readouterr().err == f"attnlag: warning: {path}: not a complete run file; trained again\n"
 
 
+def test_a_file_that_holds_another_run_is_not_taken_for_this_one(tmp_path, capsys):
+    first = run_plan("occurrence", "AO", [0, 1], out=tmp_path, **SMALL)
+    zero, one = (store.run_path(tmp_path, first.config, seed) for seed in (0, 1))
+    one.write_bytes(zero.read_bytes())
+    again = run_plan("occurrence", "AO", [0, 1], out=tmp_path, **SMALL)
+    assert np.array_equal(again.train_loss, first.train_loss)
+    assert "holds another run" in capsys.readouterr().err
+
+
+def test_long_names_fit_the_file_system(tmp_path):
+    plan, task = "->".join(["O(1x)"] * 80), " | ".join(["1 & 2"] * 100)
+    runs = run_plan(task, plan, [0], rate_o=[0.1] * 80, d=6, train_words=20, test_words=5, out=tmp_path)
+    assert store.run_path(tmp_path, runs.config, 0).exists()
+
+
 def test_load_gives_every_run_back(tmp_path):
     runs = run_plan("occurrence", "AO", [0, 1], out=tmp_path, **SMALL)
     run_plan("or", "A->O", [5], out=tmp_path, **SMALL)

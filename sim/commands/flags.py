@@ -53,7 +53,7 @@ def workers(parser):
 
 def show_progress(args):
     """Progress goes to a terminal only, so that logs stay clean."""
-    return not args.quiet and sys.stderr.isatty()
+    return not args.quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
 def keyword(flag):
@@ -82,7 +82,7 @@ def read_toml(path):
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # faults of TOML, text encoding, endless digits, endless nesting
         raise InputError(f"config {path}: {error}") from None
 
 

@@ -17,7 +17,7 @@ TARGETS = (*TABLES, "fig2", "fig4", "fig5")
 def arguments(parser):
     parser.add_argument("what", choices=TARGETS, metavar="WHAT", help=", ".join(TARGETS))
     parser.add_argument("--tasks", metavar="T,T", help="columns of a table (all that can be reproduced)")
-    flags.seeds_flag(parser, None)
+    flags.seeds_flag(parser, None, "0:50")
     parser.add_argument("--quick", action="store_true", help="3 seeds instead of 50")
     parser.add_argument("--json", action="store_true", help="print JSON")
     flags.running(parser, "results")
@@ -28,7 +28,10 @@ def run(args):
     from sim import reproduce
     from sim.cli import DIVERGED, OK
 
-    settings = dict(seeds=flags.parse_seeds(args.seeds or ("0:3" if args.quick else "0:50")), jobs=args.jobs,
+    if args.quick and args.seeds is not None:
+        raise InputError("quick means 3 seeds: give --quick or --seeds, not both")
+    seeds = args.seeds if args.seeds is not None else "0:3" if args.quick else "0:50"
+    settings = dict(seeds=flags.parse_seeds(seeds), jobs=args.jobs,
                     progress=flags.show_progress(args), out=args.out)
     if args.what in TABLES:
         settings["tasks"] = reproduce.check_tasks(args.tasks)

@@ -1,6 +1,6 @@
 """Tasks by name: occurrence, or, and, or a Boolean expression of letters such as "1 & (2 | !3)"."""
 
-from analytic.errors import InputError, choice
+from analytic.errors import InputError, choice, whole
 
 NAMED = ("occurrence", "or", "and")
 
@@ -28,6 +28,8 @@ def make_task(name, *, d=50, targets=None, heads=None):
 
     from .letters import LetterTask
 
+    d = whole("d", d, low=2)
+
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"task must be one of {', '.join(NAMED)} or a Boolean expression of letters, not {name!r}")
     if name[0].isalpha():
@@ -42,4 +44,4 @@ def make_task(name, *, d=50, targets=None, heads=None):
         language = parse_language(name)
         name = language.text
     default_heads = 4 if name == "and" else 1
-    return LetterTask(name, language, d, default_heads if heads is None else heads)
+    return LetterTask(name, language, d, default_heads if heads is None else whole("heads", heads))
