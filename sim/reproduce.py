@@ -81,7 +81,7 @@ def _table(name, title, results, cells, columns, rows, out):
     plans = {task: {} for task in dict.fromkeys(runs.config.task for _, runs in results)}
     for row, runs in results:
         plans[runs.config.task][row.label] = runs.config.plan
-    notes = [f"{task}: A(1x) stands for A({n}x); the paper's attention phases have many steps here, how many is our choice"
+    notes = [f"{task}: A(1x) stands for A({n}x): many steps, as in the paper, which does not say how many"
              for task in plans if (n := paper.attention_steps(task)) > 1]
     lost = [tables.diverged_text(run) for _, group in results for run in group.runs if run.diverged]
     written = _write(out, {
