@@ -85,7 +85,7 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
     words, test_words = task.data(config, seed)
     state = tuple(task.initial(config, seed))
     start = task.descend(words, state, 0.0, 0.0, 0, math.inf)
-    limit = BLOW_UP * max(1.0, float(start.loss[0]))
+    limit = BLOW_UP * max(float(start.loss[0]), 1.0)  # in this order: nan if the loss is
     if not math.isfinite(limit):
         raise InputError(f"init_scale {config.init_scale} is too large: the loss at the init is {start.loss[0]:g}")
 
