@@ -24,7 +24,7 @@ STEPS = 400
 def compute(seeds, quick, **pool):
     """Rows: source (population, law, run), rate_ratio, init_scale, attention_gap and output_gap (first steps above
     0.1, inf if not within 400 steps; medians over the seeds), lag (median of the difference), n, diverged."""
-    ratios = 10 ** (np.linspace(-1, 3, 5) if quick else np.linspace(-1, 3, 17))
+    ratios = 10 ** (np.linspace(-1, 3, 5) if quick else np.linspace(-1, 3, 13))
     scales = [0.0, *(10 ** (np.linspace(-2, 0, 3) if quick else np.linspace(-2, 0.5, 11)))]
     lines = np.geomspace(ratios[0], ratios[-1], 30 if quick else 120)
     attention, output = np.transpose([_population(ratio) for ratio in lines.tolist()])

@@ -37,7 +37,7 @@ def compute(seeds, quick, **pool):
     """Rows: source (population, window, turning point, attention threshold, error threshold, run), rate_o, rate_a,
     accuracy, certified_length; runs: means of the accuracy and medians of the certified length over the seeds."""
     law = balanced_geometric(any_of(1), D)
-    points = 61 if quick else 181
+    points = 61 if quick else 121
     rate_o, rate_a = np.linspace(*RATES_O, points), np.geomspace(*RATES_A, points)
     grid_o, grid_a = map(np.ravel, np.meshgrid(rate_o, rate_a))
     beta = output_update(D, 1, law, grid_o)
@@ -99,11 +99,10 @@ def plot_map(data, column, ax):
     values = population[column].reshape(len(rate_a), len(rate_o))
     image = ax.pcolormesh(rate_o, rate_a, values, rasterized=True, **scale)
     low, high = data.where(source="window")["rate_o"]
-    for end in (low, high):
-        ax.axvline(end, color="white", linewidth=2)
-        ax.axvline(end, color=BLACK, linewidth=1, label="window of $\\eta_O$" if end == low else None)
     turning = data.where(source="turning point").number("rate_o")
-    ax.axvline(turning, color=BLACK, linewidth=1, linestyle=(0, (1, 1)), label=r"$\eta_K$")
+    for rate, dash, label in ((low, "-", r"window of $\eta_O$"), (high, "-", None), (turning, ":", r"$\eta_K$")):
+        ax.axvline(rate, color="white", linewidth=2.5)
+        ax.axvline(rate, color=BLACK, linewidth=1, linestyle=dash, label=label)
     thresholds = (("attention threshold", "-", f"attention gap {1 - EPS:g}"),
                   ("error threshold", "--", f"test error {DELTA:g}"))
     for source, dash, label in thresholds:
