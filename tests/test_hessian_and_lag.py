@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytic.hessian import curvature
 from analytic.errors import InputError
 from analytic.gradients.letter_twin import loss_and_gradient
+from analytic.hessian import curvature
 from analytic.lag import lag_constant
 from analytic.languages import any_of
 from analytic.lengths import Fixed, Geometric, Uniform
