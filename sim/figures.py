@@ -3,11 +3,13 @@
 import csv
 import io
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
 from analytic.errors import choice
 
+from . import store
 from .plans import parse_plan
 
 # Okabe-Ito colours, those that stay apart with any colour vision; the dash tells them apart in grey print
@@ -290,3 +292,19 @@ def _csv(names, curves):
         for step, *values in zip(steps.tolist(), means.tolist(), stds.tolist(), strict=True):
             writer.writerow([*about, step, *("" if np.isnan(value) else value for value in values), n])
     return text.getvalue()
+
+
+def save_figure(name, figure, data, out):
+    """Write NAME.csv (text ``data``), NAME.png and NAME.pdf, each complete or not at all; return their paths."""
+    import matplotlib
+
+    paths = [Path(out) / f"{name}.{ending}" for ending in ("csv", "png", "pdf")]
+    with matplotlib.rc_context(RC):  # resolution and embedded fonts are chosen when a figure is saved
+        for path in paths:
+            with store.atomic(path) as file:
+                if path.suffix == ".csv":
+                    file.write(data.encode())
+                else:
+                    stamp = {"CreationDate": None} if path.suffix == ".pdf" else None  # same runs, same bytes
+                    figure.savefig(file, format=path.suffix[1:], metadata=stamp)
+    return [str(path) for path in paths]

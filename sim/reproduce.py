@@ -136,13 +136,7 @@ def _panels(task, wanted, seeds, **options):
 
 def _figure(name, figure, data, panels, out, text=""):
     """Write a figure and its data; say what the runs of each panel ended with."""
-    written = _write(out, {f"{name}.csv": data})
-    for ending in ("png", "pdf"):
-        path = Path(out) / f"{name}.{ending}"
-        with store.atomic(path) as file:
-            stamp = {"CreationDate": None} if ending == "pdf" else None  # the same runs give the same bytes
-            figure.savefig(file, format=ending, dpi=figures.RC["savefig.dpi"], metadata=stamp)
-        written.append(str(path))
+    written = figures.save_figure(name, figure, data, out)
     ends = tables.text_table(*tables.ends_rows(panels))
     lost = [tables.diverged_text(run) for _, group in panels for run in group.runs if run.diverged]
     values = {"panels": [{"task": group.config.task, "panel": title, "plan": group.config.plan, **group.summary()}

@@ -1,10 +1,8 @@
 """What the studies' figures share: style, colours of plans, axes, files."""
 
 from functools import wraps
-from pathlib import Path
 
-from .. import store
-from ..figures import RC, WIDTH
+from ..figures import RC, WIDTH, save_figure
 
 # Okabe-Ito colours, those that stay apart with any colour vision; dash and marker tell them apart in grey print
 BLUE, VERMILION, BLACK, SKY, PURPLE = "#0072B2", "#D55E00", "#000000", "#56B4E9", "#CC79A7"
@@ -56,17 +54,5 @@ def plan_name(plan):
 
 
 def write(name, data, draw, out):
-    """Write NAME.csv, NAME.png and NAME.pdf to a folder, each complete or not at all; return their paths."""
-    import matplotlib
-
-    figure = draw(data)
-    paths = [Path(out) / f"{name}.{ending}" for ending in ("csv", "png", "pdf")]
-    with matplotlib.rc_context(RC):  # resolution and embedded fonts are chosen when a figure is saved
-        for path in paths:
-            with store.atomic(path) as file:
-                if path.suffix == ".csv":
-                    file.write(data.csv().encode())
-                else:
-                    metadata = {"CreationDate": None} if path.suffix == ".pdf" else None
-                    figure.savefig(file, format=path.suffix[1:], metadata=metadata)
-    return [str(path) for path in paths]
+    """Draw a study and save its data and figure; return the paths."""
+    return save_figure(name, draw(data), data.csv(), out)
