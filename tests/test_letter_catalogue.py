@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from analytic.errors import InputError
 from analytic.gradients import letter, letter_twin
 from analytic.gradients.letter import (
     FAR_SCORES,
@@ -37,6 +38,12 @@ def drawn(n_words, d, density, largest):
     return counts, rng.choice([-1, 1], n_words)
 
 
+def late_wide():
+    counts, labels = drawn(1000, 300, 0.3, 3)
+    counts[990, 7] = 70_000
+    return counts, labels
+
+
 FEW = drawn(20, 5, 0.6, 3)[0]
 DATA = {  # counts, labels, path through the kernels
     "packed": (*drawn(260, 11, 0.5, 3), "packed"),
@@ -50,6 +57,9 @@ DATA = {  # counts, labels, path through the kernels
     "a word more than a block": (*drawn(129, 5, 0.6, 3), "packed"),
     "5000 letters": (*drawn(6, 5000, 0.5, 3), "packed"),
     "few of 5000 letters": (*drawn(30, 5000, 0.01, 3), "sparse"),
+    "several chunks": (*drawn(1000, 300, 0.3, 3), "packed"),
+    "several chunks, the last one wide": (*late_wide(), "wide"),
+    "several chunks of lists": (*drawn(300, 2500, 0.005, 3), "sparse"),
     "positive words": (FEW, np.ones(20, dtype=int), "packed"),
     "negative words": (FEW, -np.ones(20, dtype=int), "packed"),
 }
@@ -165,6 +175,31 @@ def test_counts_and_labels_may_have_any_type_and_place_in_memory(name):
     for words in made:
         assert words.path == path and np.array_equal(words.counts(), counts)
         assert same_bits(loss_and_gradient(words, alpha, beta), gradient)
+
+
+def test_counts_and_lengths_may_reach_the_largest_32_bit_number():
+    largest = 2**31 - 1
+    words = Words.from_counts([[largest, 1], [0, largest]], [1, -1])
+    assert words.counts().tolist() == [[largest, 1], [0, largest]]
+    assert scores(words, [0.0, 0.0], [3.0, 1.0]) == pytest.approx([2 - 2 / 2**31, 0.0], rel=1e-15)
+    drawn = sample_words(np.random.default_rng(0), [largest], 2, any_of(1)).counts()
+    assert drawn.sum() == largest and abs(drawn[0, 0] - largest / 2) < 6 * np.sqrt(largest) / 2
+
+
+def test_one_wrong_label_among_right_ones_is_refused():
+    for wrong in (0, 2, -2):
+        with pytest.raises(InputError, match="labels must be 3 values"):
+            Words.from_counts(np.eye(3, dtype=int), [1, wrong, -1])
+
+
+@pytest.mark.parametrize(("n_words", "d", "length"), ((1000, 300, 200), (200, 2500, 20), (1000, 300, 13_000)))
+def test_words_drawn_in_several_chunks_are_scored_rightly(n_words, d, length):
+    words = sample_words(np.random.default_rng(0), np.full(n_words, length), d, any_of(1))
+    alpha, beta = parameters(d, 1)
+    results = loss_and_gradient(words, alpha, beta)
+    wanted = letter_twin.loss_and_gradient(words.counts(), words.labels, alpha, beta)
+    for result, twin in zip(results, wanted, strict=True):
+        assert np.abs(result - twin).max() <= ROUNDING
 
 
 def test_lengths_may_have_any_type_and_place_in_memory():
