@@ -254,3 +254,14 @@ def test_numpy_takes_labelled_arrays_as_arrays():
         assert function(loss) == function(loss.values)
         assert np.array_equal(function(loss, axis=0), function(loss.values, axis=0))
     assert np.std(loss, ddof=1) == np.std(loss.values, ddof=1)
+
+
+@pytest.mark.parametrize("module", ["by_length", "figures", "labelled", "plans", "population", "runs", "seeds", "store",
+                                    "tasks"])
+def test_examples_in_the_documentation_are_true(module, tmp_path, monkeypatch):
+    import doctest
+    import importlib
+
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testmod(importlib.import_module(f"sim.{module}"))
+    assert found.attempted and not found.failed
