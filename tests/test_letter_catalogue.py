@@ -202,6 +202,39 @@ def test_words_drawn_in_several_chunks_are_scored_rightly(n_words, d, length):
         assert np.abs(result - twin).max() <= ROUNDING
 
 
+def drawn_word_by_word(rng, lengths, d, chunk):
+    """The documented way: of each chunk first the letters of short words, then the long words letter after letter."""
+    counts = np.zeros((len(lengths), d), dtype=int)
+    for first in range(0, len(lengths), chunk):
+        rows = range(first, min(first + chunk, len(lengths)))
+        short, long = [i for i in rows if lengths[i] <= 40 * d], [i for i in rows if lengths[i] > 40 * d]
+        letters = rng.integers(0, d, size=sum(lengths[short]), dtype=np.uint16 if d <= 65_536 else np.uint32)
+        for i, word in zip(short, np.split(letters, np.cumsum(lengths[short])[:-1]), strict=True):
+            counts[i] = np.bincount(word, minlength=d)
+        rest = lengths[long]
+        for j in range(d if long else 0):
+            counts[long, j] = rng.binomial(rest, 1 / (d - j))
+            rest = rest - counts[long, j]
+    return counts
+
+
+@pytest.mark.parametrize(("n_words", "d", "chunk"), ((50, 5, 52_352), (6000, 50, 5120), (300, 3000, 128)))
+def test_a_seed_keeps_its_words(n_words, d, chunk):
+    lengths = 1 + np.arange(n_words) % 7
+    lengths[[0, 30, -1, -20]] = [40 * d + 1, 40 * d + 2, 40 * d + 9, 40 * d]  # the longest short word at the end
+    words = sample_words(np.random.default_rng(2), lengths, d, any_of(1))
+    assert np.array_equal(words.counts(), drawn_word_by_word(np.random.default_rng(2), lengths, d, chunk))
+
+
+@pytest.mark.parametrize("d", (65_536, 65_537))
+def test_an_alphabet_may_have_more_letters_than_two_bytes_tell(d):
+    lengths = np.array([3000, 1, 2000])
+    words = sample_words(np.random.default_rng(2), lengths, d, any_of(1))
+    counts = words.counts()
+    assert words.path == "sparse" and np.array_equal(counts.sum(axis=1), lengths)
+    assert np.array_equal(counts, drawn_word_by_word(np.random.default_rng(2), lengths, d, 128))
+
+
 def test_lengths_may_have_any_type_and_place_in_memory():
     lengths = np.random.default_rng(0).geometric(0.1, 150)
     wanted = sample_words(np.random.default_rng(1), lengths, 9, any_of(1)).counts()
