@@ -13,6 +13,8 @@ from .moments import check_alphabet, share_moments
 from .one_step import logit_gap as one_step_logit_gap
 from .shares import share_law
 
+ROUNDING = 1e-14  # relative, 45 units in the last place; the ratio behind a certified length is rounded a few times
+
 # ---------------------------------------------------------------- phase 1: rates of the output step
 
 
@@ -123,15 +125,17 @@ def certified_length(logit_gap, beta_target, beta_other):
 
     A word with n >= 1 targets and r others is accepted iff n e^g (beta_S - 1) > r (1 - beta_o), a word without
     one is rejected iff beta_o < 1. So M* = ceil(e^g (beta_S - 1)/(1 - beta_o)) if beta_S > 1 > beta_o, else 0, and
-    one target with M* others is the first wrong word: no longer length is safe. In floats; whole numbers as
-    float64, inf where they overflow (`analytic.certificate` is exact at the boundary).
+    one target with M* others is the first wrong word: no longer length is safe. In floats: a ratio within a relative
+    1e-14 above a whole number counts as that number, so that rounding never certifies a length too many; whole
+    numbers as float64, inf where they overflow (`analytic.certificate` is exact at the boundary).
 
     >>> float(certified_length(10.426536271459, 1.6, 0.783673469388))
     93590.0
     """
     g, target, other = (np.asarray(v, dtype=np.float64) for v in (logit_gap, beta_target, beta_other))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where((target > 1) & (other < 1), np.ceil(np.exp(g) * (target - 1) / (1 - other)), 0.0)
+        ratio = np.exp(g) * (target - 1) / (1 - other)
+        return np.where((target > 1) & (other < 1), np.ceil(ratio * (1 - ROUNDING)), 0.0)
 
 
 def logit_gap_for_length(length, beta_target, beta_other):

@@ -25,6 +25,7 @@ from .exact_signs import LetterWeights
 from .label_cubes import label_cubes
 
 NODES = 2000  # about 5 ms each
+WIDEST = 9000.0  # span of one head's scores; Python prints numbers of up to 4300 digits, e^9000 has 3909
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def certify(language, alpha, beta, nodes=NODES):
 
     Raises
     ------
-    InputError : wrong shapes, values that are not finite, with several heads scores more than 600 apart
+    InputError : wrong shapes, values that are not finite, scores more than 9000 apart (600 with several heads)
 
     Examples
     --------
@@ -74,6 +75,9 @@ def certify(language, alpha, beta, nodes=NODES):
     """
     alpha, beta = _check_model(language, alpha, beta)
     if np.all(alpha == alpha[0]):
+        if np.ptp(alpha[0]) > WIDEST:
+            raise InputError(f"alpha must span at most {WIDEST:g}, not {np.ptp(alpha[0]):g}: the certified length has "
+                             "one digit for every 2.3 of it")
         return _certify_linear(language, alpha[0], beta)
     search = Search(language, alpha, beta, whole("nodes", nodes))
     length = search.run()

@@ -512,8 +512,8 @@ def _read_table(source):
             reason = getattr(error, "strerror", None) or "not a text file"
             raise InputError(f"length table:FILE cannot read {source!r}: {reason}") from None
         rows = [(i, line.split(",")) for i, line in lines if line]
-        if rows and not rows[0][1][0].strip().isdecimal():
-            rows = rows[1:]  # a header
+        if rows and len(rows[0][1]) == 2 and all(cell.strip().isidentifier() for cell in rows[0][1]):
+            rows = rows[1:]  # a header such as m,prob
     lengths, probabilities = [], []
     for i, cells in rows:
         try:

@@ -7,6 +7,7 @@ from .moments import share_moments
 from .phase_three import output_phase
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # huge rates: inf; a bounded law's tail: log 0 = -inf
 def theory(d=50, k=1, law=None, rate_o=20.0, rate_a=300.0):
     """Every closed form of the three-phase plan for OR over k of d letters (k = 1: occurrence).
 

@@ -103,6 +103,15 @@ def test_attention_moves_to_the_targets_iff_the_rate_is_below_the_turning_point(
     assert attention_drive(d, k, law, (low + min(d / 2, high)) / 2) > 0
 
 
+@pytest.mark.parametrize("d", range(2, 120))
+def test_rounding_never_certifies_the_tie_of_output_only(d):
+    """O only at balanced labels ties on one target among d letters, f = 0: the ratio is d - 1 exactly, and so is M*."""
+    if d == 2:  # p = 1: words of one letter
+        return
+    phase = output_phase(d, 1, None, 0.0)
+    assert certified_length(0.0, phase.beta_target, phase.beta_other) == d - 1
+
+
 def test_the_window_alone_does_not_make_attention_move_to_the_targets():
     low, high = rate_o_window(10, 1, Fixed(2))
     assert (low, high) == pytest.approx((2.5, 25))

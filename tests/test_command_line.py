@@ -98,6 +98,14 @@ def test_theory_prints_the_closed_forms(capsys):
     assert code == 0 and json.loads(out)["attention_first_probability"] is None
 
 
+@pytest.mark.parametrize("flags", [["--length", "fixed:2"], ["--length", "uniform:1:3"], ["--rate-o", "1e300"],
+                                   ["--d", "10000"], ["--rate-a", "0"]])
+def test_theory_at_its_edges_is_quiet_strict_json(flags, capsys):
+    code, out, err = call(capsys, "theory", *flags, "--json")
+    json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert code == 0 and err == ""
+
+
 def test_population_prints_the_whole_trajectory(capsys):
     code, out, _ = call(capsys, "population", "--steps", "400", "--json")
     value = json.loads(out)
@@ -180,6 +188,7 @@ BAD = [
     (["population", "--plan", "A(0x)"], "'0' at character 3"),
     (["population", "--steps", "0"], "steps must be"),
     (["certify"], "run_file or alpha and beta"),
+    (["theory", "--d", "1"], "d must be"),
     (["certify", "no-such-run.npz"], "no-such-run.npz"),
     (["certify", "--alpha", "a.npy"], "give both files"),
     (["certify", "--alpha", "no-such.npy", "--beta", "no-such.npy"], "no-such.npy"),

@@ -99,7 +99,7 @@ def or_config(task, plan, **given):
     from sim.config import resolve
 
     choice("task", task, ("occurrence", "or"))
-    return resolve(task, plan, init="zero", **given)
+    return resolve(task, plan, init="zero", train_words=1, test_words=1, **given)
 
 
 def print_json(value):
