@@ -37,14 +37,25 @@ once per digit.
 Words with few of the letters are kept as lists of (letter, count) instead, and treated one by one. So is everything
 while some scores lie so far apart that exp(alpha - max alpha) could underflow in a word without the best letter:
 then each word subtracts the largest score among its own letters. The choice depends on the current state only.
+
+Many words are cut into parts, which threads evaluate side by side; loss and gradients are added part after part. How
+many parts depends on the words only, never on the threads, so that any machine computes the same bits. Codes that no
+cache holds from one step to the next are asked for ahead: while the second pair of products works on one block from
+the nearest cache, memory delivers the next.
 """
 
 import math
+import os
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from ..errors import InputError, rate, real, whole
 from ..jit import jit
@@ -64,10 +75,17 @@ SPARSE_DENSITY = 0.025  # below this share of nonzero counts, lists of letters a
 FAR_SCORES = 200.0  # within them and FAR_WEIGHTS nothing overflows: 1 / Z <= e^200 / (UNIT HALF) < 2^800,
 FAR_WEIGHTS = 1e30  # and f - y and o, which multiply it, stay near 2^100
 
+LARGE = 4e6  # words times letters from which on a run is cut into parts: a step of 0.3 ms, 0.05 of which threads cost
+PARTS = 16  # of the words, at most
+PART_BLOCKS = 24  # blocks in a part, at least: each part takes the exponentials and gathers the gradients anew
+THREADS = os.cpu_count() or 1  # they share the parts
+CACHE = 24e6  # bytes of codes beyond which they are asked for ahead; where a cache still holds them that costs 10%
+LINE = 8  # codes in 64 bytes, which memory delivers at once
+
 CHUNK_COUNTS = 1 << 18  # counts tallied at a time while words are made
 LONG_WORD = 40  # words longer than this times d are drawn by binomials, the others letter by letter
 
-Layout = namedtuple("Layout", "codes digits starts letters times labels n_words d")
+Layout = namedtuple("Layout", "codes digits starts letters times labels n_words of d")  # `of`: words in all parts
 Work = namedtuple("Work", "f d_alpha d_beta e s sums totals losses residual letters times weights weight_sums outputs")
 
 
@@ -264,8 +282,8 @@ class _Builder:
         if self.sparse:
             sizes, letters, times = (np.concatenate(parts) for parts in zip(*self.lists, strict=True))
             starts = np.concatenate([[0], np.cumsum(sizes)])
-        digits = self.codes.shape[1]
-        return Layout(self.codes.reshape(-1), digits, starts, letters, times, self.labels, self.n_words, self.d)
+        digits, n_words = self.codes.shape[1], self.n_words
+        return Layout(self.codes.reshape(-1), digits, starts, letters, times, self.labels, n_words, n_words, self.d)
 
 
 def _groups(d):
@@ -419,11 +437,32 @@ def _forward(codes, e, s, sums, f, block, h):
         f[r] += o
 
 
+@intrinsic
+def _ask_ahead(typingctx, codes, at):
+    """Have memory deliver codes[at] while the processor computes; nothing happens if that lies beyond the end."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
+        builder.call(prefetch, [place, number(0), number(3), number(1)])  # to read, into the nearest cache, data
+        return context.get_dummy_value()
+
+    return types.void(codes, types.intp), generate
+
+
 @inner(fastmath={"contract"})
-def _backward(codes, sums, residual, totals, block, h):
-    """Add G_j = sum_w n_j c and K_j = sum_w n_j c o of head h over the words of one block, lane by lane."""
+def _backward(codes, sums, residual, totals, block, h, ahead):
+    """Add G_j = sum_w n_j c and K_j = sum_w n_j c o of head h over the words of one block, lane by lane.
+
+    Unless ``ahead`` is None, also asks for the codes of the next block. (Numba compiles a version for None, without
+    the question: inside the loop it would cost codes that are in the cache a quarter of their speed.)
+    """
     sums, totals = sums[h], totals[h]
-    at = block * (totals.size // (2 * LANES * GROUP)) * ROWS
+    size = totals.size // (2 * LANES * GROUP) * ROWS
+    at = block * size
     for r in range(ROWS):
         c = sums[r] * residual[r]
         sums[r] = c
@@ -431,6 +470,9 @@ def _backward(codes, sums, residual, totals, block, h):
     for first in range(0, totals.size, 2 * LANES * GROUP):
         n = codes[at : at + ROWS]
         t = totals[first : first + 2 * LANES * GROUP]
+        if ahead is not None:
+            for r in range(0, ROWS, LINE):
+                _ask_ahead(codes, at + size + r)
         for lane in range(LANES):
             g0, k0 = t[lane], t[LANES + lane]
             g1, k1 = t[2 * LANES + lane], t[3 * LANES + lane]
@@ -481,16 +523,20 @@ def _by_block(layout, alpha, beta, work, backward):
     # Named once, and cut to rows only by the functions they are handed to: numba counts references per use.
     codes, labels, f, residual, losses = layout.codes, layout.labels, work.f, work.residual, work.losses
     e, s, sums, totals = work.e, work.s, work.sums, work.totals
+    beyond_cache = 8 * columns // GROUP * layout.of > CACHE
     for block in range(labels.size // ROWS):
         for h in range(heads):
             _forward(codes, e, s, sums, f, block, h)
         _residuals(f, labels, residual, losses, block)
         if backward:
             for h in range(heads):
-                _backward(codes, sums, residual, totals, block, h)
+                if beyond_cache and h == 0:
+                    _backward(codes, sums, residual, totals, block, h, True)
+                else:
+                    _backward(codes, sums, residual, totals, block, h, None)
     if backward:
         _gather(layout, beta, work)
-    return work.losses.sum() / layout.n_words
+    return work.losses.sum() / layout.of
 
 
 @inner
@@ -507,7 +553,7 @@ def _gather(layout, beta, work):
                 for lane in range(2 * LANES * column, 2 * LANES * column + LANES):
                     g += work.totals[h, lane]
                     k += work.totals[h, LANES + lane]
-                share = 2.0 / layout.n_words * work.e[h, column]
+                share = 2.0 / layout.of * work.e[h, column]
                 work.d_beta[h, j] += share * g
                 work.d_alpha[h, j] += share * (beta[h, j] * g - k)
 
@@ -551,12 +597,12 @@ def _by_word(layout, alpha, beta, near, work, backward):
         loss += residual * residual
         if backward:
             for h in range(heads):
-                c, o = 2.0 / layout.n_words * residual / sums[h], outputs[h]
+                c, o = 2.0 / layout.of * residual / sums[h], outputs[h]
                 for i in range(first, last):
                     j, pull = letters[i], c * weights[h, i - first]
                     d_beta[h, j] += pull
                     d_alpha[h, j] += pull * (beta[h, j] - o)
-    return loss / layout.n_words
+    return loss / layout.of
 
 
 @inner
@@ -615,6 +661,94 @@ def _run(layout, alpha, beta, rate_a, rate_o, loss, loss_limit, last_gradient):
     return n, work.f[: layout.n_words], work.d_alpha, work.d_beta
 
 
+# ---- many words, in parts --------------------------------------------------------------------------------------------
+
+
+def _edges(layout):
+    """First word of each part, and the end: whole blocks, as even as they can be cut."""
+    blocks = -(-layout.n_words // ROWS)
+    parts = min(PARTS, blocks // PART_BLOCKS) if layout.n_words * layout.d >= LARGE else 1
+    return [min(blocks * part // parts * ROWS, layout.n_words) for part in range(parts + 1)] if parts > 1 else []
+
+
+@inner
+def _part(layout, first, last):
+    """The words from first to before last, which start and end with a block, as views."""
+    end = (last + ROWS - 1) // ROWS * ROWS
+    per_word = layout.codes.size // layout.labels.size
+    return Layout(
+        layout.codes[first * per_word : end * per_word],
+        layout.digits,
+        layout.starts[first : last + 1],
+        layout.letters,
+        layout.times,
+        layout.labels[first:end],
+        last - first,
+        layout.of,
+        layout.d,
+    )
+
+
+@jit
+def _some_parts(layout, edges, thread, threads, alpha, beta, f, loss, gradient, backward):
+    """Every ``threads``-th part from the ``thread``-th on: its f, its share of the loss, and of the gradients."""
+    work = _work(_part(layout, 0, 0), alpha.shape[0])
+    for i in range(thread, edges.size - 1, threads):
+        part = _part(layout, edges[i], edges[i + 1])
+        outputs = f[edges[i] : edges[i] + part.labels.size]
+        loss[i] = _pass(part, alpha, beta, _with_outputs(work, outputs, gradient[i, 0], gradient[i, 1]), backward)
+
+
+@inner
+def _with_outputs(work, f, d_alpha, d_beta):
+    """The same scratch, with other places for the results."""
+    return Work(
+        f,
+        d_alpha,
+        d_beta,
+        work.e,
+        work.s,
+        work.sums,
+        work.totals,
+        work.losses,
+        work.residual,
+        work.letters,
+        work.times,
+        work.weights,
+        work.weight_sums,
+        work.outputs,
+    )
+
+
+def _run_parts(layout, edges, alpha, beta, rate_a, rate_o, loss, loss_limit, last_gradient):
+    """What `_run` does, by several threads. Each adds up whole parts, so their number changes no bit."""
+    parts, last = len(edges) - 1, loss.size - 1
+    threads = max(1, min(THREADS, parts))
+    f = _aligned((layout.labels.size,), np.float64)
+    losses, gradients = np.empty(parts), np.zeros((parts, 2, *alpha.shape[1:]))
+    edges = np.array(edges)
+    n = 0
+    with np.errstate(over="ignore", invalid="ignore"), ThreadPoolExecutor(threads) as pool:
+        for t in range(loss.size):
+            task = threads, alpha[t], beta[t], f, losses, gradients, t < last or last_gradient
+            others = [pool.submit(_some_parts, layout, edges, thread, *task) for thread in range(1, threads)]
+            _some_parts(layout, edges, 0, *task)
+            for other in others:
+                other.result()
+            loss[t], (d_alpha, d_beta) = losses.sum(), gradients.sum(axis=0)
+            n = t + 1
+            if t == last or not (loss[t] < math.inf and loss[t] <= loss_limit):
+                break
+            alpha[n] = alpha[t] - rate_a * d_alpha
+            beta[n] = beta[t] - rate_o * d_beta
+    return n, f[: layout.n_words], d_alpha, d_beta
+
+
+def _descend(layout, *run):
+    edges = _edges(layout)
+    return _run_parts(layout, edges, *run) if edges else _run(layout, *run)
+
+
 # ---- what others call ------------------------------------------------------------------------------------------------
 
 Path = namedtuple("Path", "loss alpha beta")
@@ -642,7 +776,7 @@ def _state(words, alpha, beta, gradient):
     """f, loss and, if ``gradient``, the gradients at one state."""
     layout, alpha, beta = _checked(words, alpha, beta)
     loss = np.empty(1)
-    _, f, d_alpha, d_beta = _run(layout, alpha[None], beta[None], 0.0, 0.0, loss, math.inf, gradient)
+    _, f, d_alpha, d_beta = _descend(layout, alpha[None], beta[None], 0.0, 0.0, loss, math.inf, gradient)
     return f, float(loss[0]), d_alpha, d_beta
 
 
@@ -750,5 +884,5 @@ def descend(words, alpha, beta, rate_a, rate_o, steps, loss_limit=math.inf):
     loss_limit = math.inf if loss_limit == math.inf else real("loss_limit", loss_limit, low=0.0)
     loss, alphas, betas = np.empty(steps + 1), np.empty((steps + 1, *alpha.shape)), np.empty((steps + 1, *beta.shape))
     alphas[0], betas[0] = alpha, beta
-    n = _run(layout, alphas, betas, rate_a, rate_o, loss, loss_limit, False)[0]
+    n = _descend(layout, alphas, betas, rate_a, rate_o, loss, loss_limit, False)[0]
     return Path(loss[:n], alphas[:n].reshape(n, *shape), betas[:n].reshape(n, *shape))
