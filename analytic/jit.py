@@ -1,4 +1,4 @@
-"""The one numba decorator of the project."""
+"""The numba decorator of all kernels."""
 
 import numba
 

@@ -9,6 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
+from analytic.gradients import letter
 from analytic.gradients.letter import Words, descend, sample_words
 from analytic.languages import any_of
 
@@ -234,6 +235,7 @@ def sweep():
 def measure():
     """Everything, as one JSON-ready dictionary."""
     Words.from_counts([[1, 1]], [1])  # compiled before any clock starts
+    letter.THREADS = 1  # as every peer; otherwise large data would be evaluated on all cores
     return {
         "model": "letter",
         "machine": machine(["numpy", "numba", "jax", "torch"]),
