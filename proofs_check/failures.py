@@ -58,7 +58,7 @@ def _(formula):
 def _(formula, case):
     """exact gradient and loss over all words at random attention weights, one to three heads"""
     rng = random.Random(str(case))
-    heads = int(case.heads) % 3 + 1
+    heads = min(int(case.heads), 3)
     weights = [[Fraction(rng.randint(1, 9), rng.randint(1, 4)) for _ in range(int(case.d))] for _ in range(heads)]
     beta, words, claimed = constant(case.d, 0) * heads, population(case), formula(case)
     place = case.having(heads=heads, weights=weights)
@@ -148,7 +148,7 @@ def _(formula):
 def _(formula, case):
     """exact loss and accuracy over all words at random attention weights, one to three heads"""
     rng, d = random.Random(str(case)), int(case.d)
-    heads = int(case.heads) % 3 + 1
+    heads = min(int(case.heads), 3)
     split = [Fraction(rng.randint(1, 5)) for _ in range(heads)]
     tops = [case.highest * s / sum(split) for s in split]
     spreads = [case.spread * s / sum(split) for s in split]
@@ -174,7 +174,7 @@ def _(formula):
             run.seeds, run.train_loss.values, run.beta.values[:, 0], run.test_accuracy.values, strict=True
         ):
             highest, spread = beta.max(axis=1).sum(), np.ptp(beta, axis=1).sum()
-            train, test = (np.mean(words.labels > 0) for words in run.task.data(run.config, seed))
+            train, test = (np.mean(words.labels > 0) for words in run.task.data(seed))
             case = Case(q=train, highest=highest, spread=spread, heads=heads, seed=seed)
             yield below("bound <= loss at every step", formula(case)["loss"], loss, case)
             if highest < 1:

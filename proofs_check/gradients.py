@@ -54,7 +54,7 @@ def _(formula):
 def _(formula, case):
     """exact derivatives by series arithmetic over all words, one to three heads with random rational weights"""
     rng = random.Random(str(case))
-    heads, letters = range(int(case.heads) % 3 + 1), range(int(case.d))
+    heads, letters = range(min(int(case.heads), 3)), range(int(case.d))
     weights = [[Fraction(rng.randint(1, 9), rng.randint(1, 4)) for _ in letters] for _ in heads]
     beta = [[Fraction(rng.randint(-9, 9), rng.randint(1, 4)) for _ in letters] for _ in heads]
     h, j = rng.choice(heads), rng.choice(letters)
@@ -109,7 +109,7 @@ def _(formula):
     for task, heads in (("occurrence", 1), ("or", 2), ("and", 4)):
         run = run_plan(task, "O(1x)->A(1x)", range(2), d=8, heads=heads, rate_o=2.0, rate_a=3.0)
         for seed, alpha, beta in zip(run.seeds, run.alpha.values, run.beta.values, strict=True):
-            words, _ = run.task.data(run.config, seed)
+            words, _ = run.task.data(seed)
             data, case = (words.counts(), words.labels), Case(task=task, d=8, heads=heads, seed=seed)
             output_step = -2.0 * mean_letter_gradient(formula, *data, alpha[0], beta[0])["beta"]
             attention_step = -3.0 * mean_letter_gradient(formula, *data, alpha[1], beta[1])["alpha"]

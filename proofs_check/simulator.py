@@ -5,7 +5,8 @@ import numpy as np
 from analytic.gradients.letter import Words, descend
 from analytic.languages import any_of
 from sim.runs import run_plan
-from sim.tasks.letters import TRAIN, LetterTask, stream
+from sim.tasks.letters import LetterTask
+from sim.tasks.streams import TRAIN, stream
 
 from .letters import whole_population
 

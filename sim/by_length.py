@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from analytic.errors import whole
+from analytic.errors import InputError, whole
 from analytic.gradients import letter
 from analytic.lengths import Fixed
 
 from .labelled import LabelledArray
-from .tasks.letters import BY_LENGTH, stream
+from .tasks.streams import BY_LENGTH, stream
 
 LONGEST = 1_000_000  # letters
 
@@ -45,6 +45,8 @@ def accuracy_by_length(runs, lengths, words=1000, phase_end=-1):
     words = whole("words", words)
     ends = len(runs.config.steps) + 1
     end = whole("phase_end", phase_end, low=-ends, high=ends - 1) % ends
+    if not hasattr(runs.task, "language"):
+        raise InputError(f"accuracy by length is about words: runs must be of a letter task, not {runs.config.task}")
     values = np.full((len(runs), len(lengths)), np.nan)
     for row, run in zip(values, runs.runs, strict=True):
         if end < len(run.alpha):

@@ -35,7 +35,7 @@ from . import paper, tables
 from .config import resolve
 from .runs import train_all
 from .seeds import parse_seeds
-from .settings import D, settings_for, stored
+from .settings import settings_for, stored
 from .tasks import make_task
 
 JOINT_STEPS = (500, 2000, 8000)
@@ -80,8 +80,8 @@ class Calibration:
     def toml(self):
         """The chosen settings in the form of ``sim/settings.toml``."""
         rates, limits = self.chosen["rates"], self.chosen["limits"]
-        task = make_task(self.task)
-        lines = [f"[{self.task}]", f"targets = {task.language.k}", f"heads = {task.heads}"]
+        at = ", ".join(f"{name} = {value}" for name, value in stored()[self.task]["at"].items())
+        lines = [f"[{self.task}]", f"at = {{{at}}}"]
         lines += [f"rates.{kind} = {{A = {rate['A']}, O = {rate['O']}}}" for kind, rate in rates.items()]
         if "attention_steps" in self.chosen:
             lines.append(f"attention_steps = {self.chosen['attention_steps']}")
@@ -231,7 +231,7 @@ class _AndSearch(_Search):
         attention_steps, one_step_o = self.one_step()
         joint = self.joint()
         chosen = {
-            "rates": {"one_step": {"A": stored()["general"]["one_step_over_d"]["A"] * D, "O": one_step_o},
+            "rates": {"one_step": {"A": stored()["general"]["one_step_over_d"]["A"] * model.d, "O": one_step_o},
                       "converge": {"A": self.rate_a, "O": self.safe_o},
                       "joint": {"A": joint["A"], "O": joint["O"]}},
             "limits": {"converge": AND_STEPS, "joint": joint["steps"]},

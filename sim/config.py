@@ -19,29 +19,33 @@ class RunConfig:
     """A resolved run configuration: everything but the seed. Use `resolve` to make one from flags."""
 
     task: str
+    settings: tuple  # of the task, all of them: (name, value) pairs, by name
     plan: str
-    d: int
-    targets: int
-    heads: int
-    train_words: int
-    test_words: int
-    length: str  # law of the training words' length
-    test_length: str
     init: str
-    init_scale: tuple  # standard deviations of alpha's and beta's entries
+    init_scale: tuple  # standard deviations of the attention's and the output layer's entries
     rate_a: tuple  # eta_A, one per phase that trains attention, in order
     rate_o: tuple  # eta_O, one per phase that trains the output layer
     steps: tuple  # per phase: its count, or the limit of a phase that runs to convergence
     record_every: int  # the test metric is recorded every so many steps and at the ends of phases
 
     def to_dict(self):
-        """Plain JSON values."""
-        return json.loads(json.dumps(dataclasses.asdict(self)))
+        """Plain JSON values, the task's settings among them."""
+        values = dataclasses.asdict(self)
+        return json.loads(json.dumps(values | dict(values.pop("settings"))))
 
     @classmethod
     def from_dict(cls, values):
         """Inverse of `to_dict`."""
-        return cls(**{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()})
+        values = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+        own = {field.name for field in dataclasses.fields(cls)}
+        settings = tuple(sorted((key, v) for key, v in values.items() if key not in own))
+        return cls(settings=settings, **{key: v for key, v in values.items() if key in own})
+
+    def make_task(self):
+        """The task the configuration was resolved for."""
+        from .tasks import make_task
+
+        return make_task(self.task, **dict(self.settings))
 
     @property
     def key(self):
@@ -50,31 +54,24 @@ class RunConfig:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def resolve(task, plan, *, d=50, targets=None, heads=None, train_words=None, test_words=None, length=None,
-            test_length=None, init="random", init_scale=None, rate_a=None, rate_o=None, steps=None, record_every=10):
-    """A `RunConfig` with every default filled in, or an `InputError` naming the wrong argument."""
+def resolve(task, plan, *, init="random", init_scale=None, rate_a=None, rate_o=None, steps=None, record_every=10,
+            **settings):
+    """A `RunConfig` with every default filled in, or an `InputError` naming the wrong argument.
+
+    ``settings`` are those of the task: see `sim.tasks.make_task`.
+    """
     from .settings import settings_for
     from .tasks import make_task
 
     parsed = parse_plan(plan)
-    model = make_task(task, d=d, targets=targets, heads=heads)
+    model = make_task(task, **settings)
     stored = settings_for(model)
-    length = model.length_law(length)
-    test_length = length if test_length is None else model.length_law(test_length, name="test_length")
     limit = None if steps is None else whole("steps", steps)
-    train_words = whole("train_words", 5 * model.d**2 if train_words is None else train_words)
-    test_words = whole("test_words", model.d**2 if test_words is None else test_words)
-    _check_memory(model, train_words, test_words)
+    _check_memory(model)
     return RunConfig(
         task=model.name,
+        settings=tuple(sorted(model.settings().items())),
         plan=str(parsed),
-        d=model.d,
-        targets=model.language.k,
-        heads=model.heads,
-        train_words=train_words,
-        test_words=test_words,
-        length=length.text,
-        test_length=test_length.text,
         init=choice("init", init, INITS),
         init_scale=_scales(stored.init_scale if init_scale is None else init_scale),
         rate_a=_rates("rate_a", "A", parsed, rate_a, stored),
@@ -96,19 +93,18 @@ def _rates(name, layer, plan, given, stored):
     return given
 
 
-def _check_memory(model, train_words, test_words):
-    """Refuse what cannot fit: about 1.6 bytes a count, and 16 a parameter and step of a chunk of steps."""
-    needed = 1.6 * model.d * (train_words + test_words) + 16.0 * CHUNK * model.heads * model.d
+def _check_memory(task):
+    """Refuse what cannot fit: the data, and the parameters at each step of a chunk."""
+    parameters = sum(array.nbytes for array in task.initial(0, "zero", (0.0, 0.0)))
+    needed = task.nbytes() + CHUNK * parameters
     present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > present:
-        raise InputError(
-            f"d {model.d}, train_words {train_words}, test_words {test_words} and heads {model.heads} need about "
-            f"{needed / 2**30:.3g} GiB a run; this machine has {present / 2**30:.3g}"
-        )
+        shown = ", ".join(f"{name} {value}" for name, value in task.settings().items() if isinstance(value, int))
+        raise InputError(f"{shown} need about {needed / 2**30:.3g} GiB a run; this machine has {present / 2**30:.3g}")
 
 
 def _scales(given):
     given = tuple(given) if isinstance(given, (list, tuple)) else (given,)
     if len(given) not in (1, 2):
-        raise InputError(f"init_scale needs one value, or two for alpha and beta, got {len(given)}")
+        raise InputError(f"init_scale needs one value, or two for attention and output layer, got {len(given)}")
     return tuple(real("init_scale", value, low=0.0) for value in (given * 2)[:2])

@@ -2,6 +2,7 @@
 
 Record t is the state after t updates. Train loss and gaps are kept at every step, the test metric every
 ``record_every`` steps and at the ends of phases, the parameters at the ends of phases (index 0: the init).
+Where a task's gaps are costly they are kept at some steps of each phase and at its end, NaN elsewhere.
 """
 
 import math
@@ -13,7 +14,6 @@ from analytic.errors import InputError
 
 from .config import CHUNK
 from .plans import parse_plan
-from .tasks import NAMED, make_task
 
 STALLED = 1e-6  # a phase without a count stops when CHUNK steps change the train loss by less than this part of it
 BLOW_UP = 1e6  # diverged: train loss non-finite or above BLOW_UP * max(1, initial loss)
@@ -25,7 +25,10 @@ class Interrupted(Exception):
 
 @dataclass
 class Run:
-    """One finished run of one seed; arrays over steps t = 0..T unless said otherwise."""
+    """One finished run of one seed; arrays over steps t = 0..T unless said otherwise.
+
+    Gaps and the two parameters are attributes by their names too: ``run.attention_gap``, ``run.alpha``.
+    """
 
     config: object
     seed: int
@@ -33,17 +36,20 @@ class Run:
     diverged: dict | None  # {"step", "phase", "rate_a", "rate_o"}: the update after which the loss blew up
     phase_ends: list  # step at the end of each finished phase
     train_loss: np.ndarray
-    attention_gap: np.ndarray  # (T + 1, heads)
-    output_gap: np.ndarray  # (T + 1, heads)
-    logit_gap: np.ndarray  # (T + 1, heads)
+    gaps: dict  # name: (T + 1, heads)
     record: np.ndarray  # the steps at which the test metric was taken
     test_metric: np.ndarray  # at the steps of ``record``
-    alpha: np.ndarray  # (phases finished + 1, heads, d)
-    beta: np.ndarray  # (phases finished + 1, heads, d)
+    parameters: dict  # name of the layer's parameter: (phases finished + 1, *its shape), attention first
+
+    def __getattr__(self, name):
+        for group in ("gaps", "parameters"):
+            if name in self.__dict__.get(group, ()):
+                return self.__dict__[group][name]
+        raise AttributeError(f"a run of {self.__dict__.get('config')} has no {name!r}")
 
     def first_step_above(self, level, gap="attention_gap"):
         """First step at which the gap (largest over heads) exceeds ``level``, or None."""
-        above = np.flatnonzero(getattr(self, gap).max(axis=1) > level)
+        above = np.flatnonzero(self.gaps[gap].max(axis=1) > level)
         return int(above[0]) if len(above) else None
 
     @property
@@ -61,12 +67,6 @@ class Run:
         return None if attention is None or output is None else attention - output
 
 
-def task_of(config):
-    """The task a configuration was resolved for."""
-    targets = config.targets if config.task in NAMED else None
-    return make_task(config.task, d=config.d, targets=targets, heads=config.heads)
-
-
 def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
     """Train one seed under a `RunConfig` and return its `Run`.
 
@@ -81,16 +81,17 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
     ------
     InputError : the loss at the init is not finite
     """
-    task = task_of(config)
-    words, test_words = task.data(config, seed)
-    state = tuple(task.initial(config, seed))
-    start = task.descend(words, state, 0.0, 0.0, 0, math.inf)
-    limit = BLOW_UP * max(float(start.loss[0]), 1.0)  # in this order: nan if the loss is
+    task = config.make_task()
+    data, test_data = task.data(seed)
+    state = tuple(task.initial(seed, config.init, config.init_scale))
+    start = task.descend(data, state, 0.0, 0.0, 0, math.inf)
+    initial_loss = float(start[0][0])
+    limit = BLOW_UP * max(initial_loss, 1.0)  # in this order: nan if the loss is
     if not math.isfinite(limit):
-        raise InputError(f"init_scale {config.init_scale} is too large: the loss at the init is {start.loss[0]:g}")
+        raise InputError(f"init_scale {config.init_scale} is too large: the loss at the init is {initial_loss:g}")
 
-    recorder = _Recorder(task, config, test_words)
-    recorder.keep(start, 0, phase_end=True)
+    recorder = _Recorder(task, config, test_data)
+    recorder.keep(start, 0, 0, ends=True)
     rates_a, rates_o = iter(config.rate_a), iter(config.rate_o)
     ends, kept, step, diverged = [], [state], 0, None
     for number, (phase, count) in enumerate(zip(parse_plan(config.plan).phases, config.steps, strict=True), 1):
@@ -99,16 +100,17 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
         while left:
             if should_stop():
                 raise Interrupted
-            path = task.descend(words, state, *rates, min(CHUNK, left), limit)
+            path = task.descend(data, state, *rates, min(CHUNK, left), limit)
             if (blown := _first_blown(path, limit)) is not None:
-                recorder.keep(path, step, slice(1, blown))
+                recorder.keep(path, step, count - left, slice(1, blown))
                 diverged = {"step": step + blown, "phase": number, "rate_a": rates[0], "rate_o": rates[1]}
                 break
-            state, done = (path.alpha[-1], path.beta[-1]), len(path.loss) - 1
-            left -= done
-            if phase.steps is None and done == CHUNK and abs(path.loss[0] - path.loss[-1]) < STALLED * path.loss[0]:
+            loss, *parameters = path
+            state, done = tuple(stack[-1] for stack in parameters), len(loss) - 1
+            offset, left = count - left, left - done
+            if phase.steps is None and done == CHUNK and abs(loss[0] - loss[-1]) < STALLED * loss[0]:
                 left = 0
-            recorder.keep(path, step, slice(1, None), phase_end=not left)
+            recorder.keep(path, step, offset, slice(1, None), ends=not left)
             step += done
             on_steps(done)
         if diverged:
@@ -121,44 +123,58 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
         status="diverged" if diverged else "ok",
         diverged=diverged,
         phase_ends=ends,
-        alpha=np.stack([alpha for alpha, _ in kept]),
-        beta=np.stack([beta for _, beta in kept]),
+        parameters={name: np.stack(states) for name, states in zip(task.layers, zip(*kept, strict=True), strict=True)},
         **recorder.arrays(),
     )
 
 
 def _first_blown(path, limit):
     """Index of the first state whose loss is above ``limit`` or that is not finite, or None."""
-    good = path.loss <= limit
-    for parameters in (path.alpha, path.beta):
-        good &= np.isfinite(parameters).all(axis=(1, 2))
+    loss, *parameters = path
+    good = loss <= limit
+    for stack in parameters:
+        good &= np.isfinite(stack).reshape(len(stack), -1).all(axis=1)
     return None if good.all() else int(np.argmin(good))
 
 
 class _Recorder:
     """Collects the records of a run, piece by piece."""
 
-    def __init__(self, task, config, test_words):
-        self.task, self.every, self.test_words = task, config.record_every, test_words
+    def __init__(self, task, config, test_data):
+        self.task, self.every, self.test_data = task, config.record_every, test_data
         self.loss, self.gaps, self.record, self.metric = [], [], [], []
 
-    def keep(self, path, step, part=slice(None), phase_end=False):
-        """Append ``path[part]``, where path[0] is the state after ``step`` updates."""
-        steps = step + np.arange(len(path.loss))[part]
-        loss, alpha, beta = path.loss[part], path.alpha[part], path.beta[part]
+    def keep(self, path, step, offset, part=slice(None), ends=False):
+        """Append ``path[part]``: path[0] is the state after ``step`` updates, ``offset`` of them in this phase.
+
+        ``ends``: the last state ends a phase.
+        """
+        numbers = np.arange(len(path[0]))[part]
+        loss, attention, output = (stack[part] for stack in path)
         self.loss.append(loss)
-        self.gaps.append(self.task.gaps(alpha, beta))
-        for i, t in enumerate(steps):
-            if t % self.every == 0 or (phase_end and t == steps[-1]):
+        self.gaps.append(self.taken(attention, output, offset + numbers, ends))
+        for i, t in enumerate(step + numbers):
+            if t % self.every == 0 or (ends and i == len(numbers) - 1):
                 self.record.append(t)
-                self.metric.append(self.task.test(self.test_words, (alpha[i], beta[i])))
+                self.metric.append(self.task.test(self.test_data, (attention[i], output[i])))
+
+    def taken(self, attention, output, offsets, ends):
+        """The gaps of some states of a phase: of all, or of those whose turn it is, NaN for the others."""
+        if self.task.gap_offsets is None:
+            return self.task.gaps(attention, output)
+        due = np.isin(offsets, self.task.gap_offsets)
+        due[len(due) - 1 :] |= ends
+        gaps = {}
+        for name, values in self.task.gaps(attention[due], output[due]).items():
+            gaps[name] = np.full((len(due), *values.shape[1:]), np.nan)
+            gaps[name][due] = values
+        return gaps
 
     def arrays(self):
         """The arrays of a `Run`."""
-        gaps = {name: np.concatenate([piece[name] for piece in self.gaps]) for name in self.gaps[0]}
         return {
             "train_loss": np.concatenate(self.loss),
-            **gaps,
+            "gaps": {name: np.concatenate([piece[name] for piece in self.gaps]) for name in self.gaps[0]},
             "record": np.array(self.record, dtype=np.int64),
             "test_metric": np.array(self.metric),
         }

@@ -6,7 +6,7 @@ from analytic.errors import InputError
 from analytic.lengths import parse_law
 from analytic.population import population_path
 
-from .descent import BLOW_UP, task_of
+from .descent import BLOW_UP
 from .plans import parse_plan
 
 
@@ -35,15 +35,16 @@ def population(config):
     >>> path.first_above("attention_gap", 0.9), diverged
     (142, False)
     """
-    task = task_of(config)
+    task = config.make_task()
     if not task.is_any or task.heads != 1:
-        raise InputError(f"task must be occurrence or or with one head, not {config.task!r} with {config.heads}")
+        raise InputError(f"task must be occurrence or or with one head, not {config.task!r} with {task.heads}")
+    law = parse_law(task.length)
     phases, rates_a, rates_o = [], iter(config.rate_a), iter(config.rate_o)
     for phase, steps in zip(parse_plan(config.plan).phases, config.steps, strict=True):
         rate_a = next(rates_a) if "A" in phase.layers else 0.0
         rate_o = next(rates_o) if "O" in phase.layers else 0.0
         phases.append((phase.layers, steps, rate_o, rate_a))
-    initial = 4 * task.positive_probability(parse_law(config.length))
+    initial = 4 * task.positive_probability(law)
     limit = BLOW_UP * max(1.0, initial)
-    path = population_path(config.d, config.targets, parse_law(config.length), phases, loss_limit=limit)
+    path = population_path(task.d, task.targets, law, phases, loss_limit=limit)
     return path, not (math.isfinite(path.loss[-1]) and path.loss[-1] <= limit)

@@ -12,7 +12,7 @@ from analytic.errors import whole
 
 from . import store
 from .config import resolve
-from .descent import Interrupted, task_of, train
+from .descent import Interrupted, train
 from .labelled import LabelledArray
 from .seeds import parse_seeds
 
@@ -22,21 +22,26 @@ CROSSINGS = {"step_attention_01": 0.1, "step_attention_09": 0.9}  # fractions of
 def run_plan(task, plan, seeds=range(3), *, jobs=None, progress=False, out=None, **settings):
     """Train seeds of a task under a plan by full-batch gradient descent.
 
-    One update of a phase is  alpha <- alpha - eta_A dL/dalpha,  beta <- beta - eta_O dL/dbeta  for the layers
-    the phase trains, with L = mean over the training words of (f - y)^2 (no factor 1/2).
+    One update of a phase is  a <- a - eta_A dL/da,  b <- b - eta_O dL/db  for the layers the phase trains, where
+    a and b are the parameters of the attention and of the output layer and L is the mean train loss:
+
+    - letters: alpha and beta, squared error (f - y)^2 without a factor 1/2
+    - even_pairs: W and u, logistic loss; each length 1..max_length weighs the same
+    - icl_bigram: A and B, cross-entropy
+    - slr: k and v, squared error without a factor 1/2
 
     Parameters
     ----------
-    task : "occurrence", "or", "and", or a Boolean expression of letters such as "1 & (2 | !3)"
+    task : "occurrence", "or", "and", "even_pairs", "icl_bigram", "slr", or a Boolean expression of letters such as
+        "1 & (2 | !3)"
     plan : such as "O(1x)->A(1x)->O" or "joint"; see `sim.plans`
     seeds : whole numbers, or "A:B", or a number N for 0, .., N-1; a seed has the same data and init under every plan
     jobs : threads (default: all cores)
     progress : show a progress bar on standard error
     out : folder to store the runs in; what it already holds is read instead of trained again
-    **settings : d=50, targets, heads, length ("geometric:P", "fixed:M"; default: the geometric law that balances
-        the classes), test_length, train_words=5 d^2, test_words=d^2, init="random" or "zero", init_scale,
-        rate_a, rate_o (one for each phase that trains the layer; a number where that is one phase), steps (limit
-        of phases without a count, 2000), record_every=10
+    **settings : those of the task, see `sim.tasks.make_task`, such as d=50, heads, length; and init="random" or
+        "zero", init_scale (one standard deviation, or two), rate_a, rate_o (one for each phase that trains the
+        layer; a number where that is one phase), steps (limit of phases without a count), record_every=10
 
     Returns
     -------
@@ -126,18 +131,35 @@ class Runs:
     Attributes
     ----------
     config : the resolved `RunConfig`
+    task : the task it was resolved for
     seeds : list of seeds
     status : "ok" or "diverged", one a seed
-    train_loss, attention_gap, output_gap, logit_gap : labelled arrays (seed, step), step 0..T; NaN after a run's
-        end. With several heads the gap is the largest over the heads; ``by_head(name)`` has all of them.
-    test_accuracy : labelled array (seed, step) at the recorded steps
-    alpha, beta : labelled arrays (seed, phase_end, head, letter); phase_end 0 is the init
+    train_loss : labelled array (seed, step), step 0..T; NaN after a run's end
+    attention_gap, output_gap, and logit_gap of letters : the same. With several heads the gap is the largest over the
+        heads; ``by_head(name)`` has all of them. NaN where a gap was not taken or does not exist
+    test_accuracy (slr: test_loss) : labelled array (seed, step) at the recorded steps
+    alpha, beta (even_pairs: W, u; icl_bigram: A, B; slr: k, v) : labelled arrays (seed, phase_end, *axes), with the
+        axes (head, letter) of letters; phase_end 0 is the init
     """
 
     def __init__(self, config, runs, out=None):
         self.config = config
         self.runs = list(runs)
         self.out = out
+
+    def __getattr__(self, name):
+        if name.startswith("_") or "runs" not in self.__dict__:
+            raise AttributeError(name)
+        if name == self.task.test_metric:
+            return self.test_metric
+        if name in self.runs[0].gaps:
+            return self._steps(name, [_largest(run.gaps[name]) for run in self.runs])
+        if name in self.task.layers:
+            return self._parameters(name)
+        raise AttributeError(f"runs of {self.config.task} have no {name!r}")
+
+    def __dir__(self):
+        return [*super().__dir__(), self.task.test_metric, *self.runs[0].gaps, *self.task.layers]
 
     @property
     def seeds(self):
@@ -154,51 +176,29 @@ class Runs:
 
     @cached_property
     def task(self):
-        return task_of(self.config)
+        return self.config.make_task()
 
     @cached_property
     def train_loss(self):
         return self._steps("train_loss", [run.train_loss for run in self.runs])
 
-    def gap(self, name):
-        """Labelled array (seed, step) of "attention_gap", "output_gap" or "logit_gap", largest over heads."""
-        return self._steps(name, [getattr(run, name).max(axis=1) for run in self.runs])
-
     def by_head(self, name):
-        """The same with all heads: labelled array (seed, step, head), heads as they are."""
-        heads = np.arange(self.config.heads)
-        pieces = [self._steps(name, [getattr(run, name)[:, head] for run in self.runs]) for head in heads]
+        """A gap with all heads: labelled array (seed, step, head), heads as they are."""
+        heads = np.arange(self.runs[0].gaps[name].shape[1])
+        pieces = [self._steps(name, [run.gaps[name][:, head] for run in self.runs]) for head in heads]
         first = pieces[0]
         values = np.stack([piece.values for piece in pieces], axis=-1)
         return LabelledArray(name, values, ("seed", "step", "head"), {**first.coords, "head": heads})
 
-    @property
-    def attention_gap(self):
-        return self.gap("attention_gap")
-
-    @property
-    def output_gap(self):
-        return self.gap("output_gap")
-
-    @property
-    def logit_gap(self):
-        return self.gap("logit_gap")
-
     @cached_property
-    def test_accuracy(self):
+    def test_metric(self):
+        """The test metric at the recorded steps, also under its own name."""
         steps = np.unique(np.concatenate([run.record for run in self.runs]))
         values = np.full((len(self.runs), len(steps)), np.nan)
         for row, run in zip(values, self.runs, strict=True):
             row[np.searchsorted(steps, run.record)] = run.test_metric
-        return LabelledArray("test_accuracy", values, ("seed", "step"), {"seed": np.array(self.seeds), "step": steps})
-
-    @cached_property
-    def alpha(self):
-        return self._parameters("alpha")
-
-    @cached_property
-    def beta(self):
-        return self._parameters("beta")
+        return LabelledArray(self.task.test_metric, values, ("seed", "step"),
+                             {"seed": np.array(self.seeds), "step": steps})
 
     def accuracy_by_length(self, lengths, words=1000, phase_end=-1):
         """Labelled array (seed, length): see `sim.by_length.accuracy_by_length`."""
@@ -211,8 +211,7 @@ class Runs:
         end = {} if run.diverged else {
             "train_loss": float(run.train_loss[-1]),
             self.task.test_metric: float(run.test_metric[-1]),
-            "attention_gap": float(run.attention_gap[-1].max()),
-            "output_gap": float(run.output_gap[-1].max()),
+            **{name: _number(_largest(run.gaps[name])[-1]) for name in ("attention_gap", "output_gap")},
         }
         names = ("train_loss", self.task.test_metric, "attention_gap", "output_gap")
         path = None if self.out is None else str(store.run_path(self.out, self.config, run.seed))
@@ -247,9 +246,7 @@ class Runs:
         return {
             "task": config.task,
             "plan": config.plan,
-            "d": config.d,
-            "targets": config.targets,
-            "positive_probability": self.task.positive_probability(self.task.length_law(config.length)),
+            **self.task.facts(),
             "config": config.to_dict(),
             "runs": [self.row(run) for run in self.runs],
             **self.summary(),
@@ -273,11 +270,23 @@ class Runs:
         )
 
     def _parameters(self, name):
-        arrays = [getattr(run, name) for run in self.runs]
+        arrays = [run.parameters[name] for run in self.runs]
         shape = (max(len(array) for array in arrays), *arrays[0].shape[1:])
         values = np.full((len(arrays), *shape), np.nan)
         for target, array in zip(values, arrays, strict=True):
             target[: len(array)] = array
-        coords = {"seed": np.array(self.seeds), "phase_end": np.arange(shape[0]), "head": np.arange(shape[1]),
-                  "letter": np.arange(1, shape[2] + 1)}
-        return LabelledArray(name, values, ("seed", "phase_end", "head", "letter"), coords)
+        dims = ("seed", "phase_end", *self.task.axes[self.task.layers.index(name)])
+        coords = {dim: np.arange(size) for dim, size in zip(dims[1:], shape, strict=True)}
+        if "letter" in coords:
+            coords["letter"] += 1
+        return LabelledArray(name, values, dims, {"seed": np.array(self.seeds)} | coords)
+
+
+def _largest(gap):
+    """Over heads."""
+    return gap.max(axis=1)
+
+
+def _number(value):
+    """None for a gap that does not exist."""
+    return None if np.isnan(value) else float(value)

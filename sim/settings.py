@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-D = 50  # the alphabet size the settings were found at
+from .tasks import MODELS, make_task
+
+D = 50  # the alphabet size of the paper's letter tasks
 
 
 @dataclass(frozen=True)
@@ -30,16 +32,20 @@ def stored():
 
 
 def settings_for(task):
-    """Stored settings where they were found for this task at this d; else the general ones.
+    """Stored settings where they were found for this task at this size; else general ones.
 
-    In general: one-step eta_O = 0.35 d (inside the window (d/4, ~d/2) of phase 1), eta_A = 8 d, every other rate 1;
-    but eta_O = 1/H of a phase to convergence: the Hessian of H heads' weights has no eigenvalue above 2 H.
+    Letters in general: one-step eta_O = 0.35 d (inside the window (d/4, ~d/2) of phase 1), eta_A = 8 d, every other
+    rate 1; but eta_O = 1/H of a phase to convergence: the Hessian of H heads' weights has no eigenvalue above 2 H.
+    The other tasks have their stored settings at every size, with single steps in proportion to ``one_step_unit``.
     """
-    table = stored()
-    found = table.get(task.name)
-    if found and task.d == D and task.language.k == found["targets"] and task.heads == found["heads"]:
+    found = stored().get(task.name)
+    if found and found["at"].items() <= task.settings().items():
         return Settings(found["rates"], found["limits"], tuple(found["init_scale"]))
-    general = table["general"]
+    if task.name in MODELS:
+        units = zip("AO", task.one_step_unit(), make_task(task.name, **found["at"]).one_step_unit(), strict=True)
+        one_step = {layer: found["rates"]["one_step"][layer] * here / there for layer, here, there in units}
+        return Settings(found["rates"] | {"one_step": one_step}, found["limits"], tuple(found["init_scale"]))
+    general = stored()["general"]
     one_step = {layer: factor * task.d for layer, factor in general["one_step_over_d"].items()}
     converge = {**general["rates"]["converge"], "O": general["rates"]["converge"]["O"] / task.heads}
     scale = found["init_scale"] if found else general["init_scale"]

@@ -21,7 +21,8 @@ from .config import RunConfig
 from .descent import Run
 
 FORMAT = 1
-ARRAYS = ("train_loss", "attention_gap", "output_gap", "logit_gap", "record", "test_metric", "alpha", "beta")
+ARRAYS = ("train_loss", "record", "test_metric")
+GROUPS = ("gaps", "parameters")  # dictionaries of arrays
 LIBRARIES = ("attnlag", "numpy", "numba", "scipy")
 
 
@@ -38,7 +39,9 @@ def run_path(folder, config, seed):
 def save(folder, run):
     """Store a run atomically and return its path; nothing is left behind when the disk is full or read-only."""
     path = run_path(folder, run.config, run.seed)
-    arrays = {name: np.ascontiguousarray(getattr(run, name)) for name in ARRAYS}
+    arrays = {name: getattr(run, name) for name in ARRAYS}
+    for group in GROUPS:
+        arrays |= {f"{group}/{name}": array for name, array in getattr(run, group).items()}
     head = {
         "format": FORMAT,
         "config": run.config.to_dict(),
@@ -99,11 +102,14 @@ def _parse(path, raw):
         head = json.loads(bytes(file["head"]).decode())
         if head["format"] > FORMAT:
             raise InputError(f"{path} has format {head['format']}; this version of attnlag reads up to {FORMAT}")
-        arrays = {name: file[name] for name in ARRAYS}
+        arrays = {name: file[name] for name in file.files if name != "head"}
     if head.pop("sha256") != _digest(head, arrays):
         raise DamagedFile(f"{path}: content does not match its hash")
     status = {name: head[name] for name in ("seed", "status", "diverged", "phase_ends")}
-    return Run(config=RunConfig.from_dict(head["config"]), **status, **arrays)
+    values = {name: arrays[name] for name in ARRAYS}
+    for group in GROUPS:
+        values[group] = {name.split("/")[1]: array for name, array in arrays.items() if name.startswith(group + "/")}
+    return Run(config=RunConfig.from_dict(head["config"]), **status, **values)
 
 
 def load(folder):
@@ -158,8 +164,7 @@ def versions():
 
 def _digest(head, arrays):
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
-    for name in ARRAYS:
-        array = arrays[name]
+    for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()

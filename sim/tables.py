@@ -132,11 +132,10 @@ def latex_table(header, rows, caption):
 def runs_text(runs):
     """What a set of runs ended with: one line a seed, then mean and standard deviation."""
     config, metric = runs.config, runs.task.test_metric
-    q = runs.task.positive_probability(runs.task.length_law(config.length))
     lines = [
-        f"{config.task}, plan {config.plan}: d {config.d}, targets {config.targets}, heads {config.heads}, "
+        f"{config.task}, plan {config.plan}: "
         f"init {config.init}, eta_A {_list(config.rate_a)}, eta_O {_list(config.rate_o)}",
-        f"{config.train_words} train and {config.test_words} test words, length {_law(config.length)}, P(y=+1) {q:.6g}",
+        runs.task.describe(),
         "",
     ]
     header = ["seed", "status", "train loss", metric.replace("_", " "), "attention gap", "output gap", "phase ends",
@@ -167,9 +166,9 @@ def stored_text(groups):
     rows = []
     for index, runs in enumerate(groups):
         config, mean = runs.config, runs.summary()["mean"]
-        rows.append([str(index), config.task, config.plan, str(config.d), config.init, str(len(runs)),
+        rows.append([str(index), config.task, config.plan, config.init, str(len(runs)),
                      str(runs.diverged), _number(mean["train_loss"]), _number(mean[runs.task.test_metric])])
-    header = ["", "task", "plan", "d", "init", "seeds", "diverged", "train loss", "test"]
+    header = ["", "task", "plan", "init", "seeds", "diverged", "train loss", "test"]
     return text_table(header, rows)
 
 
@@ -210,12 +209,6 @@ def _number(value, digits=4):
 
 def _step(value):
     return "-" if value is None else f"{value:.4g}"
-
-
-def _law(text):
-    """A length law with its parameter rounded (the exact one is in the JSON)."""
-    name, _, value = text.partition(":")
-    return f"{name}:{float(value):.6g}" if name in ("geometric", "poisson") else text
 
 
 def _list(values):

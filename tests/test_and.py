@@ -31,9 +31,7 @@ ROUNDING = 1e-12
 @pytest.mark.parametrize("pairs", [1, 2])
 def test_equal_heads_stay_equal_bit_for_bit(plan, pairs):
     """Heads that start equal have equal gradients; each pair below starts at values of its own."""
-    config = resolve("and", plan, heads=2 * pairs, **SMALL)
-    task = make_task("and", d=8, heads=2 * pairs)
-    words, _ = task.data(config, 3)
+    words, _ = make_task("and", heads=2 * pairs, **SMALL).data(3)
     alpha, beta = (np.repeat(half, 2, axis=0) for half in np.random.default_rng(0).normal(size=(2, pairs, 8)))
     path = letter.descend(words, alpha, beta, 5.0, 0.1, 150)
     assert np.array_equal(path.alpha[:, 0::2], path.alpha[:, 1::2])
@@ -175,7 +173,8 @@ def test_attention_phases_of_and_have_many_steps():
     for row, config in paper.configurations("and"):
         assert "A(1x)" not in config.plan
         assert (f"A({steps}x)" in config.plan) == ("A(1x)" in row.label)
-        assert config.heads == 4 and config.targets == 2
+        task = config.make_task()
+        assert task.heads == 4 and task.targets == 2
 
 
 EXPRESSIONS = ("1", "!1", "1 & 2", "1 | 2", "1 & !2", "!1 & !2", "(1 | 2) & (3 | !4)", "1 & 2 | !1 & !2",
@@ -189,7 +188,7 @@ def test_every_boolean_expression_runs(text, heads):
                     **SMALL)
     language = parse_language(text)
     assert runs.task.language == language and runs.status == ["ok", "ok"]
-    words, _ = runs.task.data(runs.config, 0)
+    words, _ = runs.task.data(0)
     assert np.array_equal(words.labels, language.labels(words.counts()[:, language.letters] > 0))
     assert set(words.labels.tolist()) == {-1, 1}
     assert runs.train_loss.values[0, 0] == letter.evaluate(words, *(p[0, 0] for p in (runs.alpha, runs.beta)))[0]
@@ -216,7 +215,7 @@ def test_any_boolean_expression_is_run_or_refused(text):
         assert "same label" in str(error)
         return
     runs = run_plan(text, "joint(2x)", [0], **options)
-    assert runs.config.targets == language.k and np.isfinite(runs.train_loss.values).all()
+    assert runs.task.targets == language.k and np.isfinite(runs.train_loss.values).all()
 
 
 # ---- gaps head by head -----------------------------------------------------------------------------------------------

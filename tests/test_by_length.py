@@ -59,7 +59,7 @@ def test_words_depend_on_seed_and_length_alone(runs):
 
 def test_fresh_words_are_not_the_training_words(runs):
     fixed = run_plan("1 & !2", "joint(3x)", [1], heads=2, length="fixed:7", **SMALL)
-    train_words, test_words = fixed.task.data(fixed.config, 1)
+    train_words, test_words = fixed.task.data(1)
     fresh = words_of_length(fixed.task, 7, 60, 1).counts()
     for used in (train_words, test_words):
         assert not np.array_equal(used.counts()[:60], fresh)

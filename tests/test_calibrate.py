@@ -97,7 +97,7 @@ def test_stored_settings_are_points_of_the_search(task):
     rates, limits = stored["rates"], stored["limits"]
     if task == "and":
         assert set(stored["init_scale"]) <= set(calibrate.AND_SCALES)
-        assert rates["converge"]["A"] in calibrate.AND_RATES_A and rates["converge"]["O"] == 1 / stored["heads"]
+        assert rates["converge"]["A"] in calibrate.AND_RATES_A and rates["converge"]["O"] == 1 / stored["at"]["heads"]
         assert stored["attention_steps"] in calibrate.AND_ATTENTION_STEPS
         assert rates["one_step"]["O"] in calibrate.AND_ONE_STEP_O
         assert rates["joint"]["A"] in calibrate.AND_RATES_A and rates["joint"]["O"] in calibrate.AND_JOINT_O

@@ -75,10 +75,10 @@ def test_test_accuracy_is_drawn_where_it_was_recorded(joint):
 
 def cut(run, last):
     """The run as if its last phase had ended after ``last`` steps."""
-    short = {name: getattr(run, name)[: last + 1] for name in ("train_loss", *figures.GAPS, "logit_gap")}
+    gaps = {name: values[: last + 1] for name, values in run.gaps.items()}
     kept = run.record <= last
-    return dataclasses.replace(run, **short, record=run.record[kept], test_metric=run.test_metric[kept],
-                               phase_ends=[*run.phase_ends[:-1], last])
+    return dataclasses.replace(run, train_loss=run.train_loss[: last + 1], gaps=gaps, record=run.record[kept],
+                               test_metric=run.test_metric[kept], phase_ends=[*run.phase_ends[:-1], last])
 
 
 def test_a_run_that_ended_early_keeps_its_last_value(joint):
@@ -109,8 +109,8 @@ def test_one_run_has_no_band_and_none_has_no_curve(joint, partly_lost):
 def test_heads_are_ranked_in_each_run_by_their_last_gap():
     # two runs of two heads that change places: the first rank is the head that ends higher, all along the run
     gaps = [np.array([[0.0, 0.5], [1.0, 0.25]]), np.array([[0.125, 0.25], [0.5, 0.75]])]
-    runs = Runs(SimpleNamespace(heads=2), [SimpleNamespace(seed=i, status="ok", output_gap=gap)
-                                           for i, gap in enumerate(gaps)])
+    runs = Runs(SimpleNamespace(), [SimpleNamespace(seed=i, status="ok", gaps={"output_gap": gap})
+                                    for i, gap in enumerate(gaps)])
     _, mean, std, n = figures.head_curves(runs, "output_gap")
     assert n == 2
     np.testing.assert_array_equal(mean, [[(0 + 0.25) / 2, (0.5 + 0.125) / 2], [(1 + 0.75) / 2, (0.25 + 0.5) / 2]])

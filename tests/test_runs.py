@@ -18,10 +18,10 @@ ROUNDING = 1e-11  # a few hundred float64 updates of entries of size 1 to 10
 
 def twin_descent(config, seed):
     """The same plan by a plain loop over the numpy twin's gradient: losses and final parameters."""
-    task = descent.task_of(config)
-    train_words, _ = task.data(config, seed)
+    task = config.make_task()
+    train_words, _ = task.data(seed)
     counts, labels = train_words.counts(), train_words.labels
-    alpha, beta = task.initial(config, seed)
+    alpha, beta = task.initial(seed, config.init, config.init_scale)
     rates_a, rates_o = iter(config.rate_a), iter(config.rate_o)
     losses = []
     for phase, count in zip(parse_plan(config.plan).phases, config.steps, strict=True):
@@ -91,11 +91,11 @@ def test_records_are_states_after_t_updates():
     assert run.phase_ends == [1, 2, 27]
     assert len(run.train_loss) == len(run.attention_gap) == 28
     assert run.record.tolist() == [0, 1, 2, 10, 20, 27]
-    words, test = descent.task_of(config).data(config, 2)
+    words, test = config.make_task().data(2)
     for index, step in enumerate([0, *run.phase_ends]):
         assert run.train_loss[step] == letter.evaluate(words, run.alpha[index], run.beta[index])[0]
     assert run.test_metric[-1] == letter.evaluate(test, run.alpha[-1], run.beta[-1])[1]
-    gaps = descent.task_of(config).gaps(run.alpha[1:2], run.beta[1:2])
+    gaps = config.make_task().gaps(run.alpha[1:2], run.beta[1:2])
     assert gaps["output_gap"][0] == run.output_gap[1]
 
 
@@ -150,7 +150,7 @@ def test_one_init_scale_serves_both_layers():
 def test_numpy_numbers_are_numbers(tmp_path):
     runs = run_plan("and", "O(1x)", np.arange(2), d=np.int64(5), heads=np.int32(2), train_words=20, test_words=5,
                     out=tmp_path)
-    assert (runs.config.d, runs.config.heads) == (5, 2)
+    assert (runs.task.d, runs.task.heads) == (5, 2)
 
 
 def test_a_diverging_run_does_not_stop_the_others():
@@ -163,9 +163,9 @@ def test_a_diverging_run_does_not_stop_the_others():
 
 
 def _output_hessian(config, seed):
-    task = descent.task_of(config)
-    words, _ = task.data(config, seed)
-    alpha, _ = task.initial(config, seed)
+    task = config.make_task()
+    words, _ = task.data(seed)
+    alpha, _ = task.initial(seed, config.init, config.init_scale)
     weights = words.counts() * np.exp(alpha[0])
     share = weights / weights.sum(axis=1, keepdims=True)
     return 2 * share.T @ share / len(share)

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from analytic.errors import InputError
 from analytic.gradients.letter import Path
 from analytic.lengths import Fixed, Geometric
-from sim import descent
-from sim.config import resolve
+from sim.config import RunConfig, resolve
 from sim.descent import Interrupted, train
 from sim.paper import Published, std_verdict, verdict
 from sim.plans import parse_plan
 from sim.tasks import make_task
-from sim.tasks.letters import INIT, stream
+from sim.tasks.streams import INIT, stream
 
 ROUNDING = 1e-12  # of gaps of size one to ten
 SMALL = dict(d=6, train_words=40, test_words=30)
@@ -62,28 +61,27 @@ def test_gaps_are_what_plain_loops_say(text, data):
 
 def test_training_and_test_words_have_their_own_numbers_lengths_and_draws():
     config = resolve("or", "O", d=6, train_words=40, test_words=30, length="fixed:3", test_length="uniform:5:7")
-    words, test_words = descent.task_of(config).data(config, 0)
+    words, test_words = config.make_task().data(0)
     assert (words.n_words, test_words.n_words) == (40, 30)
     assert set(words.counts().sum(axis=1)) == {3} and set(test_words.counts().sum(axis=1)) == {5, 6, 7}
     config = resolve("or", "O", d=6, train_words=40, test_words=40, length="fixed:9")
-    words, test_words = descent.task_of(config).data(config, 0)
+    words, test_words = config.make_task().data(0)
     assert set(test_words.counts().sum(axis=1)) == {9}
     assert not np.array_equal(words.counts(), test_words.counts())
 
 
 def test_the_init_comes_from_the_seed_and_its_scales_alone():
     config = resolve("and", "joint", heads=3, init_scale=(0.0, 2.0), **SMALL)
-    task = descent.task_of(config)
-    alpha, beta = task.initial(config, 4)
+    task = config.make_task()
+    alpha, beta = task.initial(4, config.init, config.init_scale)
     assert alpha.shape == beta.shape == (3, 6) and not alpha.any() and beta.all()
-    other = task.initial(resolve("and", "O->A", heads=3, init_scale=(0.5, 1.0), d=6, train_words=7, test_words=7), 4)
+    other = make_task("and", heads=3, d=6, train_words=7, test_words=7).initial(4, "random", (0.5, 1.0))
     assert np.array_equal(beta, 2 * other[1]) and np.all(np.abs(other[0]) > 0)
     assert not np.array_equal(2 * other[0], other[1])
-    many = resolve("1", "O", d=4000, train_words=1, test_words=1, init_scale=(3.0, 0.5), rate_o=1.0)
-    for entries, scale in zip(descent.task_of(many).initial(many, 0), (3.0, 0.5), strict=True):
+    many = make_task("1", d=4000, train_words=1, test_words=1)
+    for entries, scale in zip(many.initial(0, "random", (3.0, 0.5)), (3.0, 0.5), strict=True):
         assert abs(entries.std() / scale - 1) < 0.06 and abs(entries.mean()) < 0.08 * scale  # five standard errors
-    zero = resolve("1", "O", init="zero", **SMALL)
-    assert not np.any(descent.task_of(zero).initial(zero, 0))
+    assert not np.any(many.initial(0, "zero", (3.0, 0.5)))
 
 
 def test_streams_of_a_seed_differ_by_use_and_by_seed():
@@ -124,10 +122,13 @@ class Scripted:
     def __init__(self, losses, largest):
         self.losses, self.calls, self.largest = losses, [], largest
 
-    def data(self, config, seed):
+    layers = ("alpha", "beta")
+    gap_offsets = None
+
+    def data(self, seed):
         return "train", "test"
 
-    def initial(self, config, seed):
+    def initial(self, seed, init, scale):
         return np.zeros((1, 2)), np.zeros((1, 2))
 
     def descend(self, words, state, rate_a, rate_o, steps, limit):
@@ -152,10 +153,11 @@ class Scripted:
 
 def scripted(monkeypatch, losses, plan, largest=math.inf, **settings):
     task = Scripted(losses, largest)
-    monkeypatch.setattr(descent, "task_of", lambda config: task)
     phases = parse_plan(plan)
     rates = dict(rate_o=[0.5] * len(phases.training("O")), rate_a=[0.25] * len(phases.training("A")))
-    return train(resolve("occurrence", plan, **{**SMALL, **rates, **settings}), 0), task
+    config = resolve("occurrence", plan, **{**SMALL, **rates, **settings})
+    monkeypatch.setattr(RunConfig, "make_task", lambda config: task)
+    return train(config, 0), task
 
 
 def test_a_phase_stops_when_a_hundred_steps_change_the_loss_by_less_than_a_millionth(monkeypatch):
@@ -249,13 +251,15 @@ def test_first_steps_above_and_the_lag_between_them(monkeypatch):
     assert run.first_step_above(0.1) == 3 and run.first_step_above(1.0) == 4 and run.first_step_above(3.0) is None
     assert run.first_step_above(1.0, "output_gap") == 2
     assert run.lag == 2
-    run.attention_gap = np.array([[0.0, 0.0], [0.0, 0.5], [0.5, 0.5]])  # the largest head counts
-    run.output_gap = np.array([[0.0, 0.0], [0.0, 0.0], [0.2, 0.0]])
+    run.gaps = {
+        "attention_gap": np.array([[0.0, 0.0], [0.0, 0.5], [0.5, 0.5]]),  # the largest head counts
+        "output_gap": np.array([[0.0, 0.0], [0.0, 0.0], [0.2, 0.0]]),
+    }
     assert run.first_step_above(0.1) == 1 and run.lag == -1
-    run.output_gap = np.zeros((3, 2))
-    assert run.lag is None
-    run.attention_gap, run.output_gap = run.output_gap, run.attention_gap
-    assert run.lag is None
+    attention, never = run.attention_gap, np.zeros((3, 2))
+    for gaps in ((attention, never), (never, attention)):
+        run.gaps = dict(zip(("attention_gap", "output_gap"), gaps, strict=True))
+        assert run.lag is None
 
 
 # ---- verdicts on boundaries ------------------------------------------------------------------------------------------

@@ -24,8 +24,9 @@ def run():
 
 
 def same(a, b):
-    return a.config == b.config and a.phase_ends == b.phase_ends and all(
-        np.array_equal(getattr(a, name), getattr(b, name), equal_nan=True) for name in store.ARRAYS
+    groups = [{name: getattr(r, name) for name in store.ARRAYS} | r.gaps | r.parameters for r in (a, b)]
+    return a.config == b.config and a.phase_ends == b.phase_ends and groups[0].keys() == groups[1].keys() and all(
+        np.array_equal(array, groups[1][name], equal_nan=True) for name, array in groups[0].items()
     )
 
 
@@ -45,7 +46,8 @@ def test_config_survives_json(run):
 
 def test_any_change_of_the_config_changes_its_key(run):
     keys = {run.config.key}
-    changes = dict(task="or", d=7, length="fixed:3", init="zero", rate_o=(1.0, 2.0), steps=(1, 31), record_every=9)
+    settings = tuple((name, 7 if name == "d" else value) for name, value in run.config.settings)
+    changes = dict(task="or", settings=settings, init="zero", rate_o=(1.0, 2.0), steps=(1, 31), record_every=9)
     for name, value in changes.items():
         keys.add(dataclasses.replace(run.config, **{name: value}).key)
     assert len(keys) == 1 + len(changes)

@@ -40,16 +40,18 @@ def run(args):
 
 def _stored(args):
     from analytic.errors import InputError, whole
-    from sim.descent import task_of
     from sim.store import read
 
     for name in ("task", "targets"):
         if getattr(args, name) is not None:
             raise InputError(f"{name} goes with alpha and beta; a stored run has its own")
     stored = read(args.run_file)
-    last = len(stored.alpha) - 1
+    last = len(stored.phase_ends)
     phase = last if args.phase is None else whole("phase", args.phase, 0, last)
-    return task_of(stored.config), stored.alpha[phase], stored.beta[phase]
+    task = stored.config.make_task()
+    if not hasattr(task, "language"):
+        raise InputError(f"run_file must be a run of a letter task, not of {stored.config.task}")
+    return task, stored.alpha[phase], stored.beta[phase]
 
 
 def _given(args):

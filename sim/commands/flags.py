@@ -9,20 +9,24 @@ from sim.seeds import parse_seeds
 
 # flag -> keyword of sim.config.resolve; TOML files use the keywords
 RUN_FLAGS = {
-    "--d": dict(type=int, help="alphabet size (50)"),
+    "--d": dict(type=int, help="alphabet size; slr: dimension (50)"),
     "--targets": dict(type=int, metavar="K", help="size of the target set {1..K} (occurrence 1, or and and 2)"),
     "--heads": dict(type=int, metavar="H", help="attention heads (1; and: 4)"),
     "--length": dict(metavar="LAW", help="word length: geometric:P, fixed:M, uniform:A:B, poisson:RATE, table:FILE "
                                          "(default: the geometric law that balances the classes)"),
     "--test-length": dict(metavar="LAW", help="length law of the test words (the same as --length)"),
-    "--train-words": dict(type=int, metavar="N", help="training words (5 d^2)"),
-    "--test-words": dict(type=int, metavar="N", help="test words (d^2)"),
+    "--train-words": dict(type=int, metavar="N", help="training words, or contexts (5 d^2)"),
+    "--test-words": dict(type=int, metavar="N", help="test words, or contexts (d^2)"),
+    "--max-length": dict(type=int, metavar="L", help="even_pairs: all strings of up to L symbols (10)"),
+    "--pairs": dict(type=int, metavar="T", help="icl_bigram: pairs in a context (6)"),
+    "--tokens": dict(type=int, metavar="L", help="slr: tokens in a context (10)"),
+    "--noise": dict(type=float, metavar="EPS", help="slr: standard deviation of the noise in y (0.1)"),
     "--init": dict(help="random or zero (random)"),
-    "--init-scale": dict(metavar="S", help="standard deviation of the random init, or two for alpha,beta"),
+    "--init-scale": dict(metavar="S", help="standard deviation of the random init, or two: attention,output"),
     "--rate-a": dict(metavar="ETA[,ETA]", help="eta_A, one for each phase that trains attention"),
     "--rate-o": dict(metavar="ETA[,ETA]", help="eta_O, one for each phase that trains the output layer"),
-    "--steps": dict(type=int, metavar="T", help="limit of each phase without a count (2000)"),
-    "--record-every": dict(type=int, metavar="N", help="steps between test accuracies (10)"),
+    "--steps": dict(type=int, metavar="T", help="limit of each phase without a count (the task's setting)"),
+    "--record-every": dict(type=int, metavar="N", help="steps between test metrics (10)"),
 }
 _NUMBERS = ("rate_a", "rate_o", "init_scale")  # one number or comma-separated ones
 

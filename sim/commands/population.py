@@ -21,17 +21,18 @@ def run(args):
 
     config = flags.or_config(args.task, args.plan, **flags.collect(args))
     path, diverged = population(config)
+    task = config.make_task()
     names = ("loss", "accuracy", "attention_gap", "output_gap", "logit_gap")
     crossed = {f"step_attention_0{level}": path.first_above("attention_gap", level / 10) for level in (1, 9)}
     if args.json:
         flags.print_json({
-            "task": config.task, "plan": config.plan, "d": config.d, "targets": config.targets,
-            "length": config.length, "rate_o": config.rate_o, "rate_a": config.rate_a,
+            "task": config.task, "plan": config.plan, "d": task.d, "targets": task.targets,
+            "length": task.length, "rate_o": config.rate_o, "rate_a": config.rate_a,
             "status": "diverged" if diverged else "ok", "phase_ends": path.phase_ends, **crossed,
             "left_out": path.left_out, **{name: getattr(path, name) for name in names},
         })
         return DIVERGED if diverged else OK
-    print(f"{config.task}, plan {config.plan}: d {config.d}, targets {config.targets}, length {config.length}, "
+    print(f"{config.task}, plan {config.plan}: d {task.d}, targets {task.targets}, length {task.length}, "
           f"eta_A {flags.listed(config.rate_a)}, eta_O {flags.listed(config.rate_o)}")
     rows = [[where, str(step), *(flags.number(getattr(path, name)[step]) for name in names)]
             for where, step in [("init", 0), *((f"phase {i}", end) for i, end in enumerate(path.phase_ends, 1))]]

@@ -1,6 +1,6 @@
 """train seeds of a task under a plan
 
-TASK is occurrence, or, and, or a Boolean expression of letters such as "1 & (2 | !3)".
+TASK is occurrence, or, and, even_pairs, icl_bigram, slr, or a Boolean expression of letters such as "1 & (2 | !3)".
 PLAN = phase { "->" phase }, phase = A | O | AO | joint, then (Nx) for N steps; without it a phase runs until the
 train loss falls by less than a relative 1e-6 over 100 steps. A trains attention, O the output layer, AO both.
 """
@@ -24,10 +24,11 @@ def run(args):
     from analytic.errors import InputError
     from sim.cli import DIVERGED, OK
     from sim.runs import run_plan
+    from sim.tasks import NAMED
 
     given = flags.collect(args, extra=("task", "plan", "seeds"))
     if "task" not in given:
-        raise InputError("task is missing: name occurrence, or, and, or a Boolean expression of letters")
+        raise InputError(f"task is missing: name {', '.join(NAMED)} or a Boolean expression of letters")
     seeds = flags.parse_seeds(given.pop("seeds", "0:3"))
     runs = run_plan(given.pop("task"), given.pop("plan", DEFAULT_PLAN), seeds, jobs=args.jobs,
                     progress=flags.show_progress(args), out=args.out, **given)

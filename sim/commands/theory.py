@@ -41,9 +41,10 @@ def run(args):
 
     given = flags.collect(args)
     config = flags.or_config(args.task, "O(1x)->A(1x)", **given)
-    law = parse_law(config.length)
-    found = analytic.theory(config.d, config.targets, law, config.rate_o[0], config.rate_a[0])
-    head = {"task": config.task, "d": config.d, "targets": config.targets, "length": config.length,
+    task = config.make_task()
+    law = parse_law(task.length)
+    found = analytic.theory(task.d, task.targets, law, config.rate_o[0], config.rate_a[0])
+    head = {"task": config.task, "d": task.d, "targets": task.targets, "length": task.length,
             "rate_o": config.rate_o[0], "rate_a": config.rate_a[0]}
     if args.json:
         flags.print_json(head | found)

@@ -14,7 +14,6 @@ from analytic.hessian import curvature
 from analytic.population import population_path
 
 from ..config import resolve
-from ..descent import task_of
 from ..runs import train_all
 from ..settings import D
 from .drawing import BLACK, BLUE, VERMILION, axis_of_steps, figure_with_axes, house_style, legend_below
@@ -75,7 +74,7 @@ def compute(seeds, quick, **pool):
 
 def _largest_along(run):
     """Largest eigenvalue of the train loss at the init and at the end of every phase."""
-    words, _ = task_of(run.config).data(run.config, run.seed)
+    words, _ = run.config.make_task().data(run.seed)
     counts = words.counts()
     return [largest_eigenvalue(counts, words.labels, alpha, beta)
             for alpha, beta in zip(run.alpha[:, 0], run.beta[:, 0], strict=True)]

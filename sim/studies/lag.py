@@ -57,7 +57,7 @@ def compute(seeds, quick, **pool):
     ]
     for runs in train_all(configs, seeds, **pool):
         steps = {gap: [run.first_step_above(LEVEL, gap) for run in runs.runs] for gap in GAPS}
-        parts.append(dict(source="run", d=runs.config.d, seed=runs.seeds, **steps))
+        parts.append(dict(source="run", d=runs.task.d, seed=runs.seeds, **steps))
     return FigureData.stack(*parts)
 
 

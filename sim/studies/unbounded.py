@@ -16,7 +16,7 @@ from ..config import resolve
 from ..population import population
 from ..runs import train_all
 from ..settings import D
-from ..tasks.letters import BY_LENGTH, stream
+from ..tasks.streams import BY_LENGTH, stream
 from .drawing import BLACK, BLUE, PURPLE, SKY, VERMILION, figure_with_axes, house_style, legend_below, plan_name
 from .figure_data import FigureData
 

@@ -1,47 +1,71 @@
-"""Tasks by name: occurrence, or, and, or a Boolean expression of letters such as "1 & (2 | !3)"."""
+"""Tasks by name: what is learned, from which data, by which model.
 
-from analytic.errors import InputError, choice, whole
+A task is a frozen object made by `make_task`. It has
 
-NAMED = ("occurrence", "or", "and")
+    name, settings()             make_task(task.name, **task.settings()) == task
+    layers, axes                 names of the attention and the output parameter, and of their axes
+    data(seed)                   training and test data
+    initial(seed, init, scale)   the two parameters before training
+    descend(train, parameters, rate_a, rate_o, steps, loss_limit)   full-batch steps: (loss, attention, output) of each
+    test(test, parameters)       the value of ``test_metric``
+    gaps(attention, output)      {name: (states, heads)} of a stack of states
+    gap_offsets                  steps from the start of a phase at which the gaps are taken (None: every step)
+    describe(), facts()          a line of text, and JSON values, for the head of results
+"""
+
+from analytic.errors import InputError, choice
+
+LETTERS = {"occurrence": 1, "or": 2, "and": 2}  # targets by default
+MODELS = {
+    "even_pairs": ("sim.tasks.even_pairs", "EvenPairs"),
+    "icl_bigram": ("sim.tasks.icl_bigram", "IclBigram"),
+    "slr": ("sim.tasks.slr", "SingleLocation"),
+}
+NAMED = (*LETTERS, *MODELS)
 
 
-def make_task(name, *, d=50, targets=None, heads=None):
-    """The task called ``name``, checked.
+def make_task(name, **settings):
+    """The task called ``name`` with its settings checked and its defaults filled in.
 
     Parameters
     ----------
-    name : "occurrence", "or", "and", or a Boolean expression of letters 1..d
-    d : alphabet size, at least 2
-    targets : size of the target set {1..k} of a named task (default: occurrence 1, or 2, and 2)
-    heads : attention heads (default: and 4, else 1)
+    name : "occurrence", "or", "and", "even_pairs", "icl_bigram", "slr", or a Boolean expression of letters 1..d
+    **settings : letters: d, targets (size of the target set {1..k} of a named task), heads, train_words, test_words,
+        length, test_length; even_pairs: max_length; icl_bigram: d, pairs, train_words, test_words;
+        slr: d, tokens, noise, train_words, test_words
 
     Raises
     ------
-    InputError : an argument is out of range, or the expression has a fault (the message points at it)
+    InputError : a setting is not one of this task or out of range, or the expression has a fault (the message points
+        at it)
 
     Examples
     --------
     >>> make_task("or", d=10).language.text
     '1 | 2'
     """
-    from analytic.languages import all_of, any_of, parse_language
-
-    from .letters import LetterTask
-
-    d = whole("d", d, low=2)
-
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"task must be one of {', '.join(NAMED)} or a Boolean expression of letters, not {name!r}")
     if name[0].isalpha():
         choice('task (or a Boolean expression of letters such as "1 & !2")', name, NAMED)
-        if name == "occurrence" and targets not in (None, 1):
-            raise InputError(f"targets of occurrence is 1, not {targets}; use task or for more letters")
-        k = (1 if name == "occurrence" else 2) if targets is None else targets
-        language = all_of(k) if name == "and" else any_of(k)
-    elif targets is not None:
-        raise InputError(f"targets goes with the tasks {', '.join(NAMED)}; {name!r} names its letters itself")
-    else:
-        language = parse_language(name)
-        name = language.text
-    default_heads = 4 if name == "and" else 1
-    return LetterTask(name, language, d, default_heads if heads is None else whole("heads", heads))
+    make, known = _maker(name)
+    settings = {key: value for key, value in settings.items() if value is not None}
+    for key in settings:
+        if key not in known:
+            raise InputError(f"{key} is not a setting of task {name}, whose settings are {', '.join(known)}")
+    return make(**settings)
+
+
+def _maker(name):
+    """What makes the task from its settings, and their names."""
+    from dataclasses import fields
+    from functools import partial
+    from importlib import import_module
+
+    if name in MODELS:
+        module, cls = MODELS[name]
+        cls = getattr(import_module(module), cls)
+        return cls, [field.name for field in fields(cls)]
+    from .letters import SETTINGS, letter_task
+
+    return partial(letter_task, name), SETTINGS

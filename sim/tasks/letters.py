@@ -11,31 +11,93 @@ import numpy as np
 
 from analytic.errors import InputError, whole
 from analytic.gradients import letter
-from analytic.languages import Language, any_of
+from analytic.languages import Language, all_of, any_of, parse_language
 from analytic.lengths import LengthLaw, balanced_geometric, parse_law
 
-TRAIN, TEST, INIT, BY_LENGTH = range(4)  # independent random streams of one seed
+from . import LETTERS
+from .streams import INIT, TEST, TRAIN, stream
+
+SETTINGS = ("d", "targets", "heads", "train_words", "test_words", "length", "test_length")
 
 
-def stream(seed, *use):
-    """The random generator of one seed for one use: made from the seed alone, on any machine."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=use))
+def letter_task(name, *, d=50, targets=None, heads=None, **data):
+    """The letter task called ``name``: see `sim.tasks.make_task`."""
+    d = whole("d", d, low=2)
+    if name in LETTERS:
+        if name == "occurrence" and targets not in (None, 1):
+            raise InputError(f"targets of occurrence is 1, not {targets}; use task or for more letters")
+        k = LETTERS[name] if targets is None else targets
+        language = all_of(k) if name == "and" else any_of(k)
+    elif targets is not None:
+        raise InputError(f"targets goes with the tasks {', '.join(LETTERS)}; {name!r} names its letters itself")
+    else:
+        language = parse_language(name)
+        name = language.text
+    default_heads = 4 if name == "and" else 1
+    return LetterTask(name, language, d, default_heads if heads is None else heads, **data)
 
 
 @dataclass(frozen=True)
 class LetterTask:
-    """A language of letter occurrences over an alphabet of d letters, and its model with some heads."""
+    """A language of letter occurrences over an alphabet of d letters, its words, and its model with some heads.
+
+    train_words is 5 d^2 by default and test_words d^2; length laws are kept as text, by default that of the geometric
+    law that balances the classes, and test_length is length.
+    """
 
     name: str
     language: Language
     d: int
     heads: int = 1
+    train_words: int = None
+    test_words: int = None
+    length: str = None
+    test_length: str = None
 
     test_metric = "test_accuracy"
+    layers = ("alpha", "beta")
+    axes = (("head", "letter"), ("head", "letter"))
+    gap_offsets = None
 
     def __post_init__(self):
-        whole("heads", self.heads)
         self.language.check_alphabet(self.d)
+        length = self.length_law(self.length)
+        test_length = length if self.test_length is None else self.length_law(self.test_length, "test_length")
+        filled = {
+            "d": int(self.d),
+            "heads": whole("heads", self.heads),
+            "train_words": whole("train_words", 5 * self.d**2 if self.train_words is None else self.train_words),
+            "test_words": whole("test_words", self.d**2 if self.test_words is None else self.test_words),
+            "length": length.text, "test_length": test_length.text,
+        }
+        for field, value in filled.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def targets(self):
+        """Number of letters the language names."""
+        return self.language.k
+
+    def settings(self):
+        """All settings, as plain values."""
+        names = [name for name in SETTINGS if name != "targets" or self.name in LETTERS]
+        return {name: getattr(self, name) for name in names}
+
+    def facts(self):
+        """What the head of a JSON result says of the task."""
+        q = self.positive_probability(parse_law(self.length))
+        return {"d": self.d, "targets": self.targets, "positive_probability": q}
+
+    def describe(self):
+        """The same for people."""
+        law, _, value = self.length.partition(":")
+        length = f"{law}:{float(value):.6g}" if law in ("geometric", "poisson") else self.length
+        return (f"d {self.d}, targets {self.targets}, heads {self.heads}, {self.train_words} train and "
+                f"{self.test_words} test words, length {length}, P(y=+1) {self.facts()['positive_probability']:.6g}")
+
+    def nbytes(self):
+        """About how much memory the data need: 1.6 bytes a count."""
+        return 1.6 * self.d * (self.train_words + self.test_words)
 
     @property
     def is_any(self):
@@ -59,13 +121,13 @@ class LetterTask:
         """q = P(y = +1) under a length law."""
         return float(self.language.positive_probability(self.d, law.pgf))
 
-    def data(self, config, seed):
+    def data(self, seed):
         """Train and test words of a seed (the same for every plan and init)."""
         return tuple(
             self.words(parse_law(law), count, stream(seed, use))
             for law, count, use in (
-                (config.length, config.train_words, TRAIN),
-                (config.test_length, config.test_words, TEST),
+                (self.length, self.train_words, TRAIN),
+                (self.test_length, self.test_words, TEST),
             )
         )
 
@@ -73,13 +135,13 @@ class LetterTask:
         """``count`` labelled words with lengths from ``law``."""
         return letter.sample_words(rng, law.sample(rng, count), self.d, self.language)
 
-    def initial(self, config, seed):
-        """alpha and beta, each (heads, d): zeros, or N(0, init_scale^2) entries."""
+    def initial(self, seed, init, scale):
+        """alpha and beta, each (heads, d): zeros, or N(0, scale^2) entries, a scale each."""
         rng = stream(seed, INIT)
         shape = (self.heads, self.d)
-        if config.init == "zero":
+        if init == "zero":
             return np.zeros(shape), np.zeros(shape)
-        return tuple(scale * rng.standard_normal(shape) for scale in config.init_scale)
+        return tuple(one * rng.standard_normal(shape) for one in scale)
 
     def descend(self, train, parameters, rate_a, rate_o, steps, loss_limit):
         """``steps`` full-batch steps; see `analytic.gradients.letter.descend`."""
