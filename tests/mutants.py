@@ -46,7 +46,7 @@ TESTS = {  # of each file, those that fail soonest first
 # Compiling takes seconds. Where a test of these says, uncompiled, that a number is wrong, it is wrong compiled, too.
 INTERPRETED = "complex_step or twin_says or two_words_by_hand"
 PER_LINE = 2  # changes of a line
-CPU_SECONDS = {False: 120, True: 20}  # by whether interpreted; a change can make a loop endless
+CPU_SECONDS = {False: 60, True: 20}  # by whether interpreted; a change can make a loop endless
 MEMORY = 8 << 30
 FILLER = 400  # characters at the end of a file, more than any change adds
 FORK = multiprocessing.get_context("fork")  # the imports are done once

@@ -8,7 +8,7 @@ import pytest
 from analytic.bounds import certified_length, logit_gap_for_attention, logit_gap_for_length
 from analytic.errors import InputError
 from analytic.languages import MAX_LETTERS, all_of, any_of, parse_language
-from analytic.lengths import Fixed
+from analytic.lengths import Custom, Fixed, Geometric, ShiftedPoisson, Table, Uniform
 from analytic.moments import letter_moment, share_moments
 from analytic.one_step import gradient_at_zero_scores, linear_attention_gradient
 
@@ -119,3 +119,39 @@ def test_moments_refuse_a_language_of_other_letters():
 def test_moments_reach_from_the_first_letter_to_the_last_and_to_the_fourth_power():
     for letter in (0, 4):
         assert letter_moment(any_of(1), 5, Fixed(1), {letter: 4}) == pytest.approx(0.2, rel=1e-15)
+
+
+# ---- length laws -----------------------------------------------------------------------------------------------------
+
+LAWS = [
+    Geometric(0.02), Geometric(0.7), Geometric(1.0), Fixed(3), ShiftedPoisson(2.5), Uniform(2, 5),
+    Table([1, 3], [0.5, 0.5]), Custom(lambda m: 0.5**m, lambda m: 0.5**m),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.text)
+def test_expectations_are_plain_numbers(law):
+    for value in (law.mean, law.mean_inverse, law.mean_inverse_square):
+        assert type(value) is float
+
+
+@pytest.mark.parametrize("delta", (0, 1, -0.1, 1.5, math.nan, True, "0.1"))
+def test_no_quantile_length_for_impossible_probabilities(delta):
+    with pytest.raises(InputError, match=r"delta must be a finite number in \(0, 1\)"):
+        Geometric(0.5).quantile_length(delta)
+
+
+def test_a_custom_law_may_leave_out_1e_15_of_a_sum_and_no_more():
+    cut = 2**20  # where a bound that never falls stops the search
+    law = Custom(lambda m: 0.5**m, lambda m: 0.99e-15 * cut)
+    assert law.mean_inverse == pytest.approx(math.log(2), rel=1e-15)
+    with pytest.raises(InputError, match="too heavy"):
+        Custom(lambda m: 0.5**m, lambda m: 1.01e-15 * cut)
+
+
+def test_at_most_two_to_the_24_lengths_are_summed():
+    assert Uniform(5, 2**24 + 4).text == "uniform:5:16777220"
+    with pytest.raises(InputError, match="B of length uniform:A:B must be a whole number from 5 to 16777220"):
+        Uniform(5, 2**24 + 5)
+    with pytest.raises(InputError, match=r"needs sums over \d+ lengths, more than 16777216"):
+        Geometric(2e-6).support()  # 21 million of them
