@@ -36,10 +36,11 @@ RC = {
 def curve(runs, name):
     """(steps, mean, std, n) of a recorded quantity over the seeds that did not diverge (std: NaN for one run).
 
-    A run that ended before the others keeps its last value: it had converged.
+    A run that ended before the others keeps its last value: it had converged. Where a quantity does not exist in some
+    runs, or was not taken at that step, the others are counted (n); steps where fewer than half have it are left out.
     """
     array = getattr(runs, name)
-    return np.asarray(array.coords["step"]), *_moments(_held(runs, array))
+    return _moments(np.asarray(array.coords["step"]), _held(runs, array))
 
 
 def head_curves(runs, name):
@@ -50,23 +51,29 @@ def head_curves(runs, name):
     array = runs.by_head(name)
     values = _held(runs, array)
     order = np.argsort(-values[:, -1:], axis=2, kind="stable")
-    return np.asarray(array.coords["step"]), *_moments(np.take_along_axis(values, order, axis=2))
+    return _moments(np.asarray(array.coords["step"]), np.take_along_axis(values, order, axis=2))
 
 
 def _held(runs, array):
     """Values (run, step, ...) of the runs that did not diverge; after its end a run keeps its last value."""
-    good = [status == "ok" for status in runs.status]
+    steps = np.asarray(array.coords["step"])
+    good = [i for i, status in enumerate(runs.status) if status == "ok"]
     values = array.values[good]
-    missing = np.isnan(values)
-    steps = np.arange(values.shape[1]).reshape(-1, *[1] * (values.ndim - 2))
-    last = np.maximum.accumulate(np.where(missing, 0, steps), axis=1)
-    return np.take_along_axis(values, last, axis=1)
+    for row, i in zip(values, good, strict=True):
+        end = np.searchsorted(steps, len(runs.runs[i].train_loss) - 1)
+        row[end + 1 :] = row[end]
+    return values
 
 
-def _moments(values):
-    n, shape = len(values), values.shape[1:]
-    mean = values.mean(axis=0) if n else np.full(shape, np.nan)
-    return mean, values.std(axis=0, ddof=1) if n > 1 else np.full(shape, np.nan), n
+def _moments(steps, values):
+    n = (~np.isnan(values)).all(axis=tuple(range(2, values.ndim))).sum(axis=0)
+    kept = 2 * n >= len(values)
+    values, n = values[:, kept], n[kept]
+    mean, std = np.full((2, *values.shape[1:]), np.nan)
+    some, more = n > 0, n > 1
+    mean[some] = np.nanmean(values[:, some], axis=0)
+    std[more] = np.nanstd(values[:, more], axis=0, ddof=1)
+    return steps[kept], mean, std, n
 
 
 def phase_marks(runs):
@@ -223,7 +230,7 @@ def _against_steps(ax, runs):
 
 
 def gaps_figure(rows, quantities=tuple(STYLE)):
-    """Figures 2 and 5: a row of panels for each (label of the vertical axis, [(title, `Runs`), ...])."""
+    """Figures 2, 3 and 5: a row of panels for each (label of the vertical axis, [(title, `Runs`), ...])."""
     return _figure([(label, panels, lambda runs, ax: plot_gaps(runs, ax, quantities)) for label, panels in rows])
 
 
@@ -289,8 +296,8 @@ def _csv(names, curves):
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["task", "panel", *names, "step", "mean", "std", "n"])
     for about, steps, means, stds, n in curves:
-        for step, *values in zip(steps.tolist(), means.tolist(), stds.tolist(), strict=True):
-            writer.writerow([*about, step, *("" if np.isnan(value) else value for value in values), n])
+        for step, *values, count in zip(steps.tolist(), means.tolist(), stds.tolist(), n.tolist(), strict=True):
+            writer.writerow([*about, step, *("" if np.isnan(value) else value for value in values), count])
     return text.getvalue()
 
 

@@ -62,7 +62,7 @@ def partly_lost():
 def test_curves_are_mean_and_deviation_over_seeds(joint, name):
     steps, mean, std, n = figures.curve(joint, name)
     values = np.array([getattr(run, name)[:, 0] for run in joint.runs])
-    assert n == 4 and np.array_equal(steps, np.arange(values.shape[1]))
+    assert (n == 4).all() and np.array_equal(steps, np.arange(values.shape[1]))
     np.testing.assert_allclose(mean, values.mean(axis=0), rtol=0, atol=MEAN)
     np.testing.assert_allclose(std, values.std(axis=0, ddof=1), rtol=0, atol=MEAN)
 
@@ -88,7 +88,7 @@ def test_a_run_that_ended_early_keeps_its_last_value(joint):
         whole = getattr(Runs(joint.config, [first, second]), name)
         late = steps >= 30
         expected = (whole.values[0] + whole.sel(step=30).values[1]) / 2
-        assert n == 2
+        assert (n == 2).all()
         np.testing.assert_allclose(mean[late], expected[late], rtol=0, atol=MEAN)
         np.testing.assert_allclose(mean[~late], whole.mean("seed").values[~late], rtol=0, atol=MEAN)
 
@@ -96,23 +96,34 @@ def test_a_run_that_ended_early_keeps_its_last_value(joint):
 def test_diverged_runs_are_left_out(partly_lost):
     steps, mean, _, n = figures.curve(partly_lost, "output_gap")
     good = Runs(partly_lost.config, partly_lost.runs[:2])
-    assert n == 2 and np.array_equal(mean, figures.curve(good, "output_gap")[1][: len(steps)])
+    assert (n == 2).all() and np.array_equal(mean, figures.curve(good, "output_gap")[1][: len(steps)])
 
 
 def test_one_run_has_no_band_and_none_has_no_curve(joint, partly_lost):
     _, mean, std, n = figures.curve(Runs(joint.config, joint.runs[:1]), "output_gap")
-    assert n == 1 and np.isfinite(mean).all() and np.isnan(std).all()
+    assert (n == 1).all() and np.isfinite(mean).all() and np.isnan(std).all()
     _, mean, _, n = figures.curve(Runs(partly_lost.config, partly_lost.runs[2:]), "output_gap")
-    assert n == 0 and np.isnan(mean).all()
+    assert (n == 0).all() and np.isnan(mean).all()
+
+
+def test_a_quantity_that_is_missing_in_most_runs_is_not_drawn_there():
+    gaps = [[[np.nan], [0.25], [0.5], [np.nan]], [[np.nan], [0.75], [np.nan], [np.nan]], [[1.0], [np.nan]]]
+    runs = Runs(SimpleNamespace(), [
+        SimpleNamespace(seed=i, status="ok", gaps={"output_gap": np.array(gap)}, train_loss=gap)
+        for i, gap in enumerate(gaps)
+    ])
+    steps, mean, std, n = figures.curve(runs, "output_gap")
+    assert steps.tolist() == [1] and mean.tolist() == [0.5] and n.tolist() == [2]
+    assert std.tolist() == [np.std([0.25, 0.75], ddof=1)]
 
 
 def test_heads_are_ranked_in_each_run_by_their_last_gap():
     # two runs of two heads that change places: the first rank is the head that ends higher, all along the run
     gaps = [np.array([[0.0, 0.5], [1.0, 0.25]]), np.array([[0.125, 0.25], [0.5, 0.75]])]
-    runs = Runs(SimpleNamespace(), [SimpleNamespace(seed=i, status="ok", gaps={"output_gap": gap})
+    runs = Runs(SimpleNamespace(), [SimpleNamespace(seed=i, status="ok", gaps={"output_gap": gap}, train_loss=gap)
                                     for i, gap in enumerate(gaps)])
     _, mean, std, n = figures.head_curves(runs, "output_gap")
-    assert n == 2
+    assert (n == 2).all()
     np.testing.assert_array_equal(mean, [[(0 + 0.25) / 2, (0.5 + 0.125) / 2], [(1 + 0.75) / 2, (0.25 + 0.5) / 2]])
     np.testing.assert_allclose(std[1], np.array([0.25, 0.25]) / np.sqrt(2), rtol=MEAN)
 
