@@ -25,6 +25,7 @@ from analytic.errors import InputError
 
 KINDS = ("proved", "certified", "enumerated", "simulated")
 REFUTED, SKIPPED = "refuted", "skipped"
+EXTRAS = {"flint": "rigor"}  # which extra of attnlag brings a package
 
 CASES, DEEP_CASES = 8, 200  # seeded random instances an enumeration tries
 
@@ -36,6 +37,7 @@ class Step:
     """One decision: ``held`` is True, False (then with a counterexample) or None (undecided).
 
     ``slack``: the measured deviation where there is a ``tolerance`` for it; else how far a bound is from its value.
+    ``row``: a line of the table of theory against simulation, where the step is one; see `proofs_check.comparison`.
     """
 
     text: str
@@ -44,6 +46,7 @@ class Step:
     slack: float | None = None
     tolerance: float | None = None
     counterexample: dict | None = None
+    row: dict | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class Evidence:
     def run(self, formula):
         """Run the steps up to the first that fails; the `Finding` says how it went."""
         if self.needs and find_spec(self.needs) is None:
-            return Finding(self.kind, None, reason=f"skipped: needs the package {self.needs}")
+            extra = f", from the extra {EXTRAS[self.needs]}" if self.needs in EXTRAS else ""
+            return Finding(self.kind, None, reason=f"skipped: {self.title}: needs the package {self.needs}{extra}")
         started, steps = time.perf_counter(), []
         try:
             for step in self.find(formula):
@@ -131,6 +135,7 @@ class Result:
     seconds: float
     mutants: tuple = ()  # (name, killed) of each
     redundant: tuple = ()  # hypotheses whose removal changes nothing
+    wider: tuple = ()  # limits of parameters outside which the exact checks find no counterexample either
 
     @property
     def id(self):
@@ -142,6 +147,11 @@ class Result:
         """The first counterexample found, or None."""
         return next((finding.counterexample for finding in self.evidence if finding.held is False), None)
 
+    @property
+    def comparison(self):
+        """Rows of the table of theory against simulation."""
+        return [step.row for finding in self.evidence for step in finding.steps if step.row]
+
 
 @dataclass(eq=False)
 class Claim:
@@ -151,6 +161,7 @@ class Claim:
 
     ``@c.proof``       generator ``(formula)`` of proved steps
     ``@c.instance``    generator ``(formula, case)`` of exact steps, run on the examples and on seeded random cases
+    ``@c.enclosure``   generator ``(formula)`` of certified steps; it runs where python-flint (extra rigor) is installed
     ``@c.simulation``  generator ``(formula)`` of simulated steps
     ``c.mutant(name, key=change)``  a false variant of the value ``key``, which the evidence must refute
     """
@@ -191,6 +202,10 @@ class Claim:
         """Add symbolic steps."""
         return self._add("proved", function)
 
+    def enclosure(self, function):
+        """Add rigorous enclosures over boxes of parameters."""
+        return self._add("certified", function, needs="flint")
+
     def simulation(self, function=None, **options):
         """Add steps that compare the formula with the simulator."""
         if function is None:
@@ -216,13 +231,23 @@ class Claim:
 
     def redundant(self):
         """Hypotheses without which the exact checks find no counterexample among seeded instances."""
-        return tuple(text for text in self.domain.hypotheses if not self._fails_without(text))
+        return tuple(text for text in self.domain.hypotheses if not self._fails_in(self.domain.without(text)))
 
-    def _fails_without(self, text):
-        outside, rng = self.domain.without(text), random.Random(self.id)
-        cases = [outside.sample(rng) for _ in range(CASES)]
-        checks = [partial(check, case=case) for case in cases for check in self.instances]
-        return any(Evidence("enumerated", check, text).run(self.formula).held is False for check in checks)
+    def wider(self):
+        """Limits of single parameters outside which the exact checks find no counterexample among seeded instances."""
+        return tuple(text for text, outside in self.domain.beyond() if not self._fails_in(outside))
+
+    def _fails_in(self, outside):
+        """Whether the search finds a counterexample in ``outside``, or the claim has no meaning there."""
+        rng = random.Random(self.id)
+        try:
+            cases = [outside.sample(rng) for _ in range(CASES)]
+            checks = [partial(check, case=case) for case in cases for check in self.instances]
+            return not checks or any(
+                Evidence("enumerated", check, "outside").run(self.formula).held is False for check in checks
+            )
+        except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
+            return True
 
     def mutant(self, name, **changes):
         """Plant a false variant: each of ``changes`` maps (case, claimed value) to a false value."""
@@ -240,15 +265,15 @@ class Claim:
         started = time.perf_counter()
         pieces = [piece for piece in self.evidence if deep or not piece.deep]
         findings = tuple(piece.run(self.formula) for piece in pieces)
-        killed, redundant = (), ()
+        killed, redundant, wider = (), (), ()
         if mutants:
-            redundant = self.redundant()
+            redundant, wider = self.redundant(), self.wider()
             killed = tuple(
                 (name, any(piece.run(formula).held is False for piece in pieces))
                 for name, formula in self.mutants.items()
             )
         seconds = time.perf_counter() - started
-        return Result(self, status_of(findings), findings, seconds, killed, redundant)
+        return Result(self, status_of(findings), findings, seconds, killed, redundant, wider)
 
 
 def claim(id, *, statement, latex, domain, source):

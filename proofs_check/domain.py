@@ -145,6 +145,12 @@ class Whole:
     def symbol(self, name):
         return sympy.Symbol(name, integer=True, positive=self.low > 0)
 
+    def outside(self, name):
+        """(text, parameter just outside) of each limit."""
+        yield f"{name} >= {self.low}", _Drawn(lambda rng, case: Fraction(self.low - 1))
+        if self.below:
+            yield f"{name} < {self.below}", _Drawn(lambda rng, case: getattr(case, self.below) + rng.randint(0, 1))
+
 
 class Real:
     """A number in the open interval (low, high)."""
@@ -167,6 +173,27 @@ class Real:
         positive = True if self.low is not None and self.low >= 0 else None
         return sympy.Symbol(name, real=True, positive=positive)
 
+    def outside(self, name):
+        """(text, parameter outside) of each limit."""
+        for sign, limit, relation in ((-1, self.low, ">"), (1, self.high, "<")):
+            if limit is not None:
+                yield f"{name} {relation} {limit}", _Drawn(_away(limit, sign))
+
+
+def _away(limit, sign):
+    """Draws fractions from ``limit`` on in the direction ``sign``, the limit itself among them."""
+    return lambda rng, case: Fraction(limit) + sign * Fraction(rng.randint(0, 47), 12)
+
+
+class _Drawn:
+    """A parameter that is only drawn: one whose limit was taken away."""
+
+    def __init__(self, sample):
+        self.sample = sample
+
+    def outside(self, name):
+        return ()
+
 
 class Each:
     """One value for each of as many things as the parameter named ``count`` says."""
@@ -182,6 +209,10 @@ class Each:
 
     def sample(self, rng, case):
         return [self.one.sample(rng, case) for _ in range(int(getattr(case, self.count)))]
+
+    def outside(self, name):
+        for text, outside in self.one.outside(f"each {name}"):
+            yield text, Each(self.count, outside)
 
 
 class Length:
@@ -200,6 +231,9 @@ class Length:
 
     def symbol(self, name):
         return SymbolicLaw()
+
+    def outside(self, name):
+        return ()
 
 
 class Domain:
@@ -231,6 +265,12 @@ class Domain:
         domain = self.having()
         holds = domain.hypotheses.pop(text)
         return domain.where(f"not: {text}", lambda case: not holds(case))
+
+    def beyond(self):
+        """(text of a limit, this domain with values outside that limit alone), for every limit of a parameter."""
+        for name, parameter in self.parameters.items():
+            for text, outside in parameter.outside(name):
+                yield text, self.having(**{name: outside})
 
     def check(self, **values):
         """The case of a user's values, or `InputError`."""

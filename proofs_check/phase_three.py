@@ -13,6 +13,7 @@ from analytic.shares import AttentionMoments, attention_moments
 from .claims import claim
 from .decide import ROUNDING, below, close, exact, holds, identity, positive, sampled, squares
 from .domain import LETTERS, Real
+from .enclosures import BallLaw, ball_attention, enclosed
 from .letters import count_moment, population
 from .simulator import SAMPLES, fresh_words, populations
 
@@ -245,6 +246,31 @@ def _(formula):
         yield below("last loss <= upper", loss[-1], claimed["upper"], case)
 
 
+def uniform_words(longest):
+    """The length law of the boxes: uniform on 1..longest."""
+    return BallLaw({m: Fraction(1, longest) for m in range(1, longest + 1)})
+
+
+def frozen_box(c, k, longest):
+    """The case of a box of (d, g), with its attention moments."""
+    c = c.having(k=k, length=uniform_words(longest), ratio=c.g.exp())
+    return c.having(attention=ball_attention(c))
+
+
+@minimum_bounds.enclosure
+def _(formula):
+    """the sandwich on boxes of (d, g), lengths uniform on 1..3"""
+    for k in (1, 2):
+        for name, sign in (("lower", -1), ("upper", 1), ("upper_mass", 1)):
+
+            def margin(c, k=k, name=name, sign=sign):
+                c = frozen_box(c, k, 3)
+                return sign * (formula(c)[name] / phase_of(c).minimum - 1)
+
+            text = f"{name} bound of L*(g) for d in [5, 8], g in [0, 1], k = {k}"
+            yield enclosed(text, margin, {"d": (5, 8), "g": (0, 1)})
+
+
 minimum_bounds.mutant("direction of the lower bound", lower=lambda c, v: phase_of(c).bound)
 minimum_bounds.mutant("direction of the upper bound", upper=lambda c, v: phase_of(c).lower_bound)
 minimum_bounds.mutant("lower bound 4 q V", lower=lambda c, v: v / phase_of(c).moments.negative)
@@ -314,6 +340,25 @@ def _(formula):
             yield below("law bound <= universal bound", claimed["law"], claimed["universal"], case)
         limit = output_phase(d, k, case.length, 40.0)
         yield close("L(2, 0) / law bound -> 1", limit.bound / limit.exponential_bound, 1, ROUNDING, case)
+
+
+@exponential_bound.enclosure
+def _(formula):
+    """L*(g) and the loss at beta = 2 1_S against both bounds on boxes of (d, g), lengths uniform on 1..4"""
+    for k in (1, 2):
+
+        def universal(c, k=k):
+            c = frozen_box(c, k, 4)
+            return 1 - phase_of(c).minimum / formula(c)["universal"]
+
+        def law(c, k=k):
+            c = frozen_box(c, k, 4)
+            return 1 - phase_of(c).bound / formula(c)["law"]
+
+        text = f"for d in [4, 60], g in [0, 14], k = {k}"
+        yield enclosed(f"L*(g) < 24 (d/k)^2 e^-2g {text}", universal, {"d": (4, 60), "g": (0, 14)})
+        text = f"for d in [4, 20], g in [0, 1], k = {k}"
+        yield enclosed(f"L(2, 0) < 4 q E[((m-n)/n)^2 | +] e^-2g {text}", law, {"d": (4, 20), "g": (0, 1)})
 
 
 exponential_bound.mutant("sign of g", law=lambda c, v: v * c.ratio**4)
@@ -441,6 +486,29 @@ def contrasts(d, k, claimed):
         yield np.eye(d)[0] - np.eye(d)[1], claimed["target_contrast"]
     if d - k > 1:
         yield np.eye(d)[k] - np.eye(d)[k + 1], claimed["other_contrast"]
+
+
+@hessian.enclosure
+def _(formula):
+    """2 - H is positive definite on boxes of (d, g), so that every rate up to 1 is safe; lengths uniform on 1..4"""
+    for k in (1, 2):
+
+        def left(c, k=k):
+            c = frozen_box(c, k, 4)
+            claimed = formula(c)
+            return c, claimed, [float(claimed["below"]) - claimed[name] for name in ("SS", "oo")]
+
+        def determinant(c, left=left):
+            c, claimed, (SS, oo) = left(c)
+            return SS * oo - claimed["So"] ** 2 / (c.k * c.D)
+
+        for name, margin in (
+            ("2 - H_SS", lambda c, left=left: left(c)[2][0]),
+            ("2 - H_oo", lambda c, left=left: left(c)[2][1]),
+            ("det(2 - H)", determinant),
+        ):
+            text = f"{name} > 0 for d in [4, 60], g in [-2, 12], k = {k}"
+            yield enclosed(text, margin, {"d": (4, 60), "g": (-2, 12)})
 
 
 hessian.mutant("sign of H_So", So=lambda c, v: -v)

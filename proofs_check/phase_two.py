@@ -14,7 +14,8 @@ from sim.tasks.letters import LetterTask
 from . import phase_one
 from .claims import claim
 from .decide import ROUNDING, agrees, below, close, exact, holds, identity, on_side, positive, sampled
-from .domain import LETTERS, LONGER, Domain, Real, Whole
+from .domain import LETTERS, LONGER, Case, Domain, Real, Whole
+from .enclosures import BallGeometric, BallLaw, ball, enclosed, inside, precision
 from .gradients import uniform_attention_gradient
 from .letters import constant, exact_gradient, population
 from .moments import drive_steps, excess_steps
@@ -223,6 +224,23 @@ def _(formula):
             alpha = runs("O(1x)->A(1x)", d, k, length, rate_o=rate, rate_a=1.0).alpha.values[:, 2, 0]
             target, other = by_class(alpha, k)
             yield on_side("sign of the logit gap", sign * (target - other), case)
+
+
+@sign_condition.enclosure
+def _(formula):
+    """eta_K > d/2 on boxes of (d, p) for geometric lengths, one and two targets"""
+    for k, low in ((1, 3), (2, 4)):
+        text = f"eta_K/(d/2) - 1 > 0 for d in [{low}, 12], p in [1/5, 1/2], k = {k}"
+
+        def margin(c, k=k):
+            claimed = formula(c.having(k=k, length=BallGeometric(c.p), rate_o=1))
+            return claimed["turning_point"] / claimed["always_above"] - 1
+
+        yield enclosed(text, margin, {"d": (low, 12), "p": (Fraction(1, 5), Fraction(1, 2))})
+    with precision():
+        claimed = formula(Case(d=ball(10), k=1, length=BallLaw({2: 1}), rate_o=1))
+    # sharp, and below the window's end 25: words of two letters of ten
+    yield inside("eta_K of words of two letters, d = 10", claimed["turning_point"], 9, 9.1)
 
 
 sign_condition.mutant("q + k/d", turning_point=lambda c, v: c.D * c.M1 / 2 / ((c.q + c.kappa) * c.M1 + c.G * c.M2))

@@ -185,6 +185,8 @@ def _complaints(results):
                 yield f"  {result.id}: mutant survived: {name}"
         for text in result.redundant:
             yield f"  {result.id}: redundant hypothesis: {text}"
+        if result.wider:
+            yield f"  {result.id}: no counterexample outside {', '.join(result.wider)} either"
 
 
 def _tally(results):
@@ -210,4 +212,5 @@ def _plain(result):
         names = [name for name, killed in result.mutants if not killed]
         plain["mutants"] = {"total": len(result.mutants), "killed": len(result.mutants) - len(names), "survived": names}
         plain["redundant_hypotheses"] = list(result.redundant)
+        plain["ranges_not_needed"] = list(result.wider)
     return plain
