@@ -148,12 +148,12 @@ class Runs:
         self.out = out
 
     def __getattr__(self, name):
-        if name.startswith("_") or "runs" not in self.__dict__:
+        if name.startswith("_") or name in ("runs", "task"):  # what the rest needs
             raise AttributeError(name)
-        if name == self.task.test_metric:
-            return self.test_metric
         if name in self.runs[0].gaps:
             return self._steps(name, [_largest(run.gaps[name]) for run in self.runs])
+        if name == self.task.test_metric:
+            return self.test_metric
         if name in self.task.layers:
             return self._parameters(name)
         raise AttributeError(f"runs of {self.config.task} have no {name!r}")
