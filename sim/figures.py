@@ -123,12 +123,12 @@ def plot_gaps(runs, ax=None, quantities=tuple(STYLE)):
     for name in quantities:
         colour, dash, label = STYLE[name]
         steps, mean, std, _ = curve(runs, name)
-        _band(ax, steps, mean, std, colour, dash, label)
+        band(ax, steps, mean, std, colour, dash, label)
     if alone:
         ax.set_title(f"{runs.config.task}: {runs.config.plan}")
         ax.set_ylabel("gap, accuracy")
         ax.legend(frameon=False)
-    return _against_steps(ax, runs)
+    return against_steps(ax, runs)
 
 
 def plot_heads(runs, ax=None, gap="attention_gap"):
@@ -157,8 +157,8 @@ def plot_heads(runs, ax=None, gap="attention_gap"):
     steps, mean, std, _ = head_curves(runs, gap)
     for rank in range(mean.shape[1]):
         colour, dash = RANK_STYLE[rank % len(RANK_STYLE)]
-        _band(ax, steps, mean[:, rank], std[:, rank], colour, dash, f"head {rank + 1}")
-    return _against_steps(ax, runs)
+        band(ax, steps, mean[:, rank], std[:, rank], colour, dash, f"head {rank + 1}")
+    return against_steps(ax, runs)
 
 
 def plot_accuracy_by_length(accuracy, ax=None):
@@ -184,7 +184,7 @@ def plot_accuracy_by_length(accuracy, ax=None):
     ax = _axes(ax)
     colour, dash, _ = STYLE["test_accuracy"]
     mean, std = accuracy.mean("seed").values, accuracy.std("seed").values
-    _band(ax, accuracy.coords["length"], mean, std, colour, dash, "accuracy")
+    band(ax, accuracy.coords["length"], mean, std, colour, dash, "accuracy")
     ax.axhline(1, **IDEAL)
     ax.set_xscale("log")
     ax.set_xlabel("letters in the word")
@@ -200,13 +200,14 @@ def _axes(ax):
     return plt.subplots(layout="constrained")[1]
 
 
-def _band(ax, x, mean, std, colour, dash, label):
+def band(ax, x, mean, std, colour, dash, label):
+    """A curve and its band of one standard deviation."""
     ax.fill_between(x, mean - std, mean + std, color=colour, alpha=0.17, linewidth=0)
     ax.plot(x, mean, dash, color=colour, label=label)
 
 
-def _against_steps(ax, runs):
-    """The axis of steps, the ideal, and the phases: thin lines between them, their numbers above."""
+def against_steps(ax, runs, marks=None):
+    """The axis of steps, the ideal, and the phases (``marks``): thin lines between them, their numbers above."""
     last = max(len(run.train_loss) for run in runs.runs) - 1
     ax.set_xscale("symlog", linthresh=2, linscale=0.6)  # steps 0, 1, 2 evenly, then logarithmic
     ticks = [0, 1, *(10**e for e in range(1, 8) if 10**e <= last)]
@@ -215,7 +216,7 @@ def _against_steps(ax, runs):
     ax.set_xlim(0, max(last, 2))
     ax.set_xlabel("gradient steps")
     ax.axhline(1, **IDEAL)
-    marks = phase_marks(runs)
+    marks = phase_marks(runs) if marks is None else marks
     for mark in marks:
         ax.axvline(mark, **PHASE_END)
     along = (ax.transData - ax.transAxes).transform([(mark, 0) for mark in [0, *marks, ax.get_xlim()[1]]])[:, 0]
@@ -253,7 +254,8 @@ def _figure(rows, note=None):
         from matplotlib.patches import Patch
 
         figure = Figure(figsize=(WIDTH, 0.9 + 1.5 * len(rows)))
-        grid = figure.subplots(len(rows), len(rows[0][1]), sharex="col", squeeze=False)
+        same_steps = len({row[1][0][1].config.steps for row in rows}) == 1
+        grid = figure.subplots(len(rows), len(rows[0][1]), sharex="col" if same_steps else False, squeeze=False)
         for i, (label, panels, draw) in enumerate(rows):
             grid[i, 0].set_ylabel(label)
             for ax, (title, runs) in zip(grid[i], panels, strict=True):

@@ -1,7 +1,7 @@
 """The published numbers, the plans behind them, and how ours are judged against them.
 
 Han & Ghoshdastidar, "Training Dynamics of Transformers on Unbounded Inputs: Attention Learning Can Lag
-Output Layer Learning", 2026: Table 1 (means over 50 seeds) and Table 5 (standard deviations).
+Output Layer Learning", 2026: Table 1 (means over 50 seeds), Table 2 (inits) and Table 5 (standard deviations).
 """
 
 import csv
@@ -15,7 +15,7 @@ from .settings import stored
 SEEDS = 50
 SMALLEST_TOLERANCE = 0.02
 ROUNDING = 0.005  # of numbers printed with two decimals
-TASKS = ("occurrence", "or", "and")  # the columns that can be reproduced
+TASKS = ("occurrence", "or", "and", "even_pairs", "icl_bigram", "slr")  # the columns of Table 1
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,33 @@ def published():
                 bool(printed) and std["upper_bound"] in (short, "both"),
             )
     return numbers
+
+
+@dataclass(frozen=True)
+class Init:
+    """A printed initialization: the text, and the standard deviation of the entries at dimension d (None: no text)."""
+
+    printed: str
+    scale: float | None
+    over_sqrt_d: bool
+
+    def std(self, d):
+        return self.scale / math.sqrt(d) if self.over_sqrt_d else self.scale
+
+
+@cache
+def initializations():
+    """{(task, "zero" | "random"): `Init`} for every line of Table 2."""
+    return {(r["task"], r["init"]): Init(r["printed"], float(r["std"]) if r["std"] else None, r["over_sqrt_d"] == "1")
+            for r in _read("paper_table2.csv")}
+
+
+def init_verdict(entries, std):
+    """Do entries drawn independently have the printed standard deviation? Within four standard errors of it."""
+    if std is None:
+        return "unpublished"
+    spread = math.sqrt((entries**2).mean())
+    return "match" if abs(spread - std) <= 4 * std / math.sqrt(2 * entries.size) else "off"
 
 
 def tolerance(std, n, paper_std):

@@ -5,14 +5,17 @@ from pathlib import Path
 
 from analytic.errors import InputError, choice
 
-from . import figures, paper, store, tables
+from . import figures, overview, paper, store, tables
+from .plans import parse_plan
 from .runs import train_all
 from .seeds import parse_seeds
 
 THREE_PHASES = "O(1x)->A(1x)->O, random init"
 FIGURE2 = (("joint GD", "Joint GD"), ("three phases: {plan}", THREE_PHASES), ("attention first: {plan}", "A(1x)->O"))
-FIGURES45 = (("joint GD", "Joint GD"), ("{plan}", THREE_PHASES), ("A only", "A"), ("O only", "O"),
-             ("{plan}", "A(1x)->O"))
+FIVE_PLANS = (("joint GD", "Joint GD"), ("{layers}", THREE_PHASES), ("A only", "A"), ("O only", "O"),
+              ("{layers}", "A(1x)->O"))
+FIGURE3 = (("AND", "and"), ("even pairs", "even_pairs"), ("ICL-bigram", "icl_bigram"), ("SLR", "slr"))
+FIGURE5 = (("occurrence", "occurrence"), ("OR", "or"))
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,17 @@ def table1(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, jobs=None, progress=F
     return _table("table1", title, results, cells, tables.TABLE1, tables.table1_rows(cells), out)
 
 
+def table2(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, out="results", **_):
+    """Table 2: the initializations as printed beside the spread of the entries that our seeds start from.
+
+    Writes table2.csv, table2.md and table2.tex to ``out``; trains nothing.
+    """
+    cells = tables.table2_cells(tasks, parse_seeds(seeds))
+    title = f"Table 2, standard deviation of the initial entries over {cells[0]['n']} seeds"
+    text, written = _write_table("table2", title, cells, tables.TABLE2, tables.table2_rows(cells), [], out)
+    return Made(text, written, {"cells": cells}, 0)
+
+
 def table5(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
     """Table 5: the standard deviations over seeds of the same runs beside the published ones.
 
@@ -84,13 +98,19 @@ def _table(name, title, results, cells, columns, rows, out):
     notes = [f"{task}: A(1x) stands for A({n}x): many steps, as in the paper, which does not say how many"
              for task in plans if (n := paper.attention_steps(task)) > 1]
     lost = [tables.diverged_text(run) for _, group in results for run in group.runs if run.diverged]
+    text, written = _write_table(name, title, cells, columns, rows, notes, out)
+    return Made("\n".join([text, *lost]), written, {"cells": cells, "plans": plans},
+                sum(group.diverged for _, group in results))
+
+
+def _write_table(name, title, cells, columns, rows, notes, out):
+    """Write a table as CSV, Markdown and LaTeX; return its text and the paths."""
     written = _write(out, {
         f"{name}.csv": tables.cells_csv(cells, columns),
         f"{name}.md": "\n\n".join([title, tables.markdown_table(*rows), *notes]).rstrip() + "\n",
         f"{name}.tex": tables.latex_table(*rows, ". ".join([title, *notes])),
     })
-    text = "\n".join([title, "", tables.text_table(*rows), *notes, *lost])
-    return Made(text, written, {"cells": cells, "plans": plans}, sum(group.diverged for _, group in results))
+    return "\n".join([title, "", tables.text_table(*rows), *notes]), written
 
 
 def fig2(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
@@ -105,12 +125,32 @@ def fig2(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
                    _crossings_text(joint, len(panels[0][1])))
 
 
+def fig1(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
+    """Figure 1: the automaton of the occurrence language, the lag of joint GD, the plans, and what they reach.
+
+    Writes fig1.png, fig1.pdf and fig1.csv to ``out``; seeds are shared with `table1`.
+    """
+    wanted = [("joint GD", "Joint GD"), *(("{plan}", row) for row in (THREE_PHASES, "A(1x)->O", "A", "O"))]
+    panels = _panels("occurrence", wanted, seeds, jobs=jobs, progress=progress, out=out)
+    (_, joint), *others = panels
+    figure = overview.overview_figure(joint, {runs.config.plan: runs for _, runs in others})
+    return _figure("fig1", figure, figures.gaps_csv([("gap", panels)], figures.GAPS), panels, out)
+
+
+def fig3(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
+    """Figure 3: attention and output gap on AND, even pairs, ICL-bigram and SLR along five plans.
+
+    Writes fig3.png, fig3.pdf and fig3.csv to ``out``; seeds are shared with `table1`.
+    """
+    return _task_rows("fig3", FIGURE3, seeds, jobs=jobs, progress=progress, out=out)
+
+
 def fig4(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
     """Figure 4: the gaps of AND head by head, ranked in each run by the gap they reach at the end.
 
     Writes fig4.png, fig4.pdf and fig4.csv to ``out``; seeds are shared with `table1`.
     """
-    panels = _panels("and", FIGURES45, seeds, jobs=jobs, progress=progress, out=out)
+    panels = _panels("and", FIVE_PLANS, seeds, jobs=jobs, progress=progress, out=out)
     return _figure("fig4", figures.heads_figure(panels), figures.heads_csv(panels), panels, out)
 
 
@@ -119,19 +159,34 @@ def fig5(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
 
     Writes fig5.png, fig5.pdf and fig5.csv to ``out``; seeds are shared with `table1`.
     """
-    rows = [(f"gap on {name}", _panels(task, FIGURES45, seeds, jobs=jobs, progress=progress, out=out))
-            for name, task in (("occurrence", "occurrence"), ("OR", "or"))]
+    return _task_rows("fig5", FIGURE5, seeds, jobs=jobs, progress=progress, out=out)
+
+
+def _task_rows(name, tasks, seeds, **options):
+    """A figure with a row of five plans for each (label, task)."""
+    rows = [(f"gap on {label}", _panels(task, FIVE_PLANS, seeds, **options)) for label, task in tasks]
     panels = [panel for _, row in rows for panel in row]
-    return _figure("fig5", figures.gaps_figure(rows, figures.GAPS), figures.gaps_csv(rows, figures.GAPS), panels, out)
+    figure = figures.gaps_figure(rows, figures.GAPS)
+    return _figure(name, figure, figures.gaps_csv(rows, figures.GAPS), panels, options["out"])
+
+
+MAKERS = {"table1": table1, "table2": table2, "table5": table5, "fig1": fig1, "fig2": fig2, "fig3": fig3,
+          "fig4": fig4, "fig5": fig5}
 
 
 def _panels(task, wanted, seeds, **options):
-    """(title, `Runs`) of the wanted (title, row of Table 1); the plan trained is filled in."""
+    """(title, `Runs`) of the wanted (title, row of Table 1), {plan} and {layers} of the plan trained filled in."""
     seeds = parse_seeds(seeds)
     by_label = {row.label: config for row, config in paper.configurations(task)}
     configs = [by_label[label] for _, label in wanted]
     runs = train_all(configs, seeds, **options)
-    return [(title.format(plan=group.config.plan), group) for (title, _), group in zip(wanted, runs, strict=True)]
+    return [(title.format(plan=group.config.plan, layers=_layers(group.config.plan)), group)
+            for (title, _), group in zip(wanted, runs, strict=True)]
+
+
+def _layers(plan):
+    """The plan without its numbers of steps."""
+    return "->".join(phase.layers for phase in parse_plan(plan).phases)
 
 
 def _figure(name, figure, data, panels, out, text=""):

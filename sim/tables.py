@@ -10,6 +10,7 @@ from . import paper
 
 TABLE1 = ("plan", "task", "metric", "mean", "std", "n", "diverged", "paper", "paper_std", "is_bound", "diff", "tol",
           "verdict")
+TABLE2 = ("task", "init", "printed", "paper_std", "layers", "n", "std_attention", "std_output", "verdict")
 TABLE5 = ("plan", "task", "metric", "std", "n", "diverged", "paper_std", "is_bound", "diff", "tol", "verdict")
 
 
@@ -67,7 +68,7 @@ def cells_csv(cells, columns):
 
 def table1_rows(cells):
     """Header and rows of strings: a line for each plan and task, loss and test metric side by side."""
-    return _side_by_side(cells, ("train loss", "test accuracy"), _mean_std, _paper)
+    return _side_by_side(cells, ("train loss", "test metric"), _mean_std, _paper)
 
 
 def table5_rows(cells):
@@ -78,7 +79,7 @@ def table5_rows(cells):
     def printed(cell):
         return "-" if cell["paper_std"] is None else ("≤ " if cell["is_bound"] else "") + _printed(cell["paper_std"])
 
-    return _side_by_side(cells, ("std of train loss", "std of test accuracy"), ours, printed)
+    return _side_by_side(cells, ("std of train loss", "std of test metric"), ours, printed)
 
 
 def _side_by_side(cells, names, ours, printed):
@@ -93,13 +94,39 @@ def _side_by_side(cells, names, ours, printed):
 
 def ends_rows(panels):
     """Header and rows of strings: what the runs of each (title, `Runs`) end with, mean ± standard deviation."""
-    names = ("train_loss", "test_accuracy", "attention_gap", "output_gap")
     rows = []
     for title, runs in panels:
+        names = ("train_loss", runs.task.test_metric, "attention_gap", "output_gap")
         summary = runs.summary()
         ends = ({"mean": summary["mean"][name], "std": summary["std"][name]} for name in names)
         rows.append([runs.config.task, title, *map(_mean_std, ends)])
-    return ["task", "panel", *(name.replace("_", " ") for name in names)], rows
+    return ["task", "panel", "train loss", "test metric", "attention gap", "output gap"], rows
+
+
+def table2_cells(tasks, seeds):
+    """One dictionary (keys `TABLE2`) for each task and init: what is printed, and the entries our runs start from."""
+    cells = []
+    for task in tasks:
+        for row, config in paper.configurations(task)[-2:]:  # the same plan from both inits
+            model, printed = config.make_task(), paper.initializations()[task, row.init]
+            states = [model.initial(seed, config.init, config.init_scale) for seed in seeds]
+            layers = [np.concatenate([state[i].ravel() for state in states]) for i in range(2)]
+            std = printed.scale and printed.std(model.d)
+            verdicts = {paper.init_verdict(entries, std) for entries in layers}
+            cells.append({
+                "task": task, "init": row.init, "printed": printed.printed or None, "paper_std": std,
+                "layers": ", ".join(model.layers), "n": len(seeds),
+                "std_attention": float(layers[0].std()), "std_output": float(layers[1].std()),
+                "verdict": verdicts.pop() if len(verdicts) == 1 else "off",
+            })
+    return cells
+
+
+def table2_rows(cells):
+    """Header and rows of strings."""
+    header = ["task", "init", "paper", "parameters", "std of attention", "std of output", "verdict"]
+    return header, [[cell["task"], cell["init"], cell["printed"] or "-", cell["layers"],
+                     _number(cell["std_attention"]), _number(cell["std_output"]), cell["verdict"]] for cell in cells]
 
 
 def text_table(header, rows):
