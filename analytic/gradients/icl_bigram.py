@@ -26,10 +26,10 @@ short loops, each over all of its contexts, so that no step waits for the one be
     z:       context 0: letter 0, ..., d - 1, padding             letters are SIMD lanes   (then r in its place)
              context 1 ...
 
-Padding has logits so low that r is 0 there. z is a sum over pairs of rows of B, transposed: JAM pairs at a time, so that
-z is stored once for all of them. The two gradients need each r with the same row of B, that of the value: so the pairs
-of a block are sorted by their value, once for all, and JAM pairs with the same value, a *bundle*, share the loads of
-its row of B, and the load and store of its row of the gradient. Bundles are filled up with a pair of weight 0.
+Padding has logits so low that r is 0 there. z is a sum over pairs of rows of B, transposed: JAM pairs at a time, so
+that z is stored once for all of them. The two gradients need each r with the same row of B, that of the value: so the
+pairs of a block are sorted by their value, once for all, and JAM pairs with the same value, a *bundle*, share the loads
+of its row of B, and the load and store of its row of the gradient. Bundles are filled up with a pair of weight 0.
 
 What a frozen layer does not need is left out: shares are kept while A is frozen, and only the other gradient is taken.
 """
