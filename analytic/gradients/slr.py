@@ -46,6 +46,7 @@ from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -59,6 +60,7 @@ LANES = 8  # float64 in the widest vector register
 BLOCK = 2000  # numbers in a block, about: 16 kB, so that two of them fit the nearest cache
 NEAR = 300.0  # scores up to here are exponents as they are: then e^{+-300} f stays far from overflow
 ROWS = 64  # attention outputs absorbed into the triangle at a time
+SMALLEST, LARGEST = 1e-200, 1e200  # squares of lengths that need no scaling
 
 LARGE = 1e7  # numbers in X from which on a run is cut into parts: a step of 2 ms, 0.05 of which threads cost
 PARTS = 16
@@ -431,10 +433,15 @@ def _absorb(triangle, columns):
     """Reflect the rows with these ``columns`` into the upper ``triangle``: R'R + C'C becomes R'R. C is used up."""
     size = triangle.shape[0]
     for j in range(size):
-        column, corner = columns[j], triangle[j, j]
+        column, corner, scale = columns[j], triangle[j, j], 1.0
         below = _dot(column, column)
-        if below == 0.0:
-            continue
+        if not SMALLEST <= corner * corner + below <= LARGEST:
+            scale = max(abs(corner), np.abs(column).max())
+            if scale == 0.0:
+                continue
+            column /= scale
+            corner /= scale
+            below = _dot(column, column)
         length = math.copysign(math.sqrt(corner * corner + below), corner)
         pivot = corner + length
         share = 1.0 / (length * pivot)  # 2 / |reflector|^2
@@ -442,7 +449,7 @@ def _absorb(triangle, columns):
             factor = share * (pivot * triangle[j, i] + _dot(column, columns[i]))
             triangle[j, i] -= factor * pivot
             _subtract(columns[i], factor, column)
-        triangle[j, j] = -length
+        triangle[j, j] = -length * scale
 
 
 @inner(fastmath={"contract"})
@@ -563,7 +570,7 @@ def _descend(layout, k, v, rate_a, rate_o, loss, loss_limit, last_gradient):
 def _descend_frozen(layout, k, v, rate_o, loss, loss_limit):
     edges = _edges(layout)
     with ThreadPoolExecutor(THREADS) as pool:
-        parts = list(pool.map(lambda part: _triangle(layout, *part, k[0]), zip(edges, edges[1:], strict=False)))
+        parts = list(pool.map(lambda part: _triangle(layout, *part, k[0]), pairwise(edges)))
     triangle = parts[0]
     for part in parts[1:]:
         _absorb(triangle, np.ascontiguousarray(part.T))
