@@ -26,6 +26,7 @@ MODULES = (
     "failures",
     "random_init",
     "finite_sample",
+    "sampled_steps",
     "theorem",
     "joint",
 )
