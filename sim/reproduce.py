@@ -1,6 +1,7 @@
 """Tables and figures of the paper, from stored runs: what is missing is trained first, the rest is read."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from analytic.errors import InputError, choice
@@ -55,7 +56,7 @@ def table1(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, jobs=None, progress=F
         ``values["plans"]`` the plan trained for each row
     """
     seeds = parse_seeds(seeds)
-    results = _table_runs(tasks, seeds, jobs=jobs, progress=progress, out=out)
+    results = table_runs(tasks, _trained(seeds, jobs=jobs, progress=progress, out=out))
     cells = tables.table1_cells(results)
     title = f"Table 1, mean ± standard deviation over {len(seeds)} seeds (paper: {paper.SEEDS} seeds)"
     return _table("table1", title, results, cells, tables.TABLE1, tables.table1_rows(cells), out)
@@ -78,17 +79,22 @@ def table5(tasks=paper.TASKS, seeds=range(paper.SEEDS), *, jobs=None, progress=F
     Writes table5.csv, table5.md and table5.tex to ``out``; otherwise as `table1`.
     """
     seeds = parse_seeds(seeds)
-    results = _table_runs(tasks, seeds, jobs=jobs, progress=progress, out=out)
+    results = table_runs(tasks, _trained(seeds, jobs=jobs, progress=progress, out=out))
     cells = tables.table5_cells(results)
     title = f"Table 5, standard deviation over {len(seeds)} seeds (paper: {paper.SEEDS} seeds)"
     return _table("table5", title, results, cells, tables.TABLE5, tables.table5_rows(cells), out)
 
 
-def _table_runs(tasks, seeds, **options):
-    """(`paper.Row`, `Runs`) of every row for every task."""
+def table_runs(tasks, find):
+    """(`paper.Row`, `Runs`) of every row for every task; ``find(configs)`` gives the `Runs` of each, in order."""
     rows = [row for task in tasks for row in paper.configurations(task)]
-    runs = train_all([config for _, config in rows], seeds, **options)
+    runs = find([config for _, config in rows])
     return [(row, group) for (row, _), group in zip(rows, runs, strict=True)]
+
+
+def _trained(seeds, **options):
+    """A source of runs for `table_runs` and `drawing`: stored ones, the missing ones trained."""
+    return lambda configs: train_all(configs, seeds, **options)
 
 
 def _table(name, title, results, cells, columns, rows, out):
@@ -113,73 +119,99 @@ def _write_table(name, title, cells, columns, rows, notes, out):
     return "\n".join([title, "", tables.text_table(*rows), *notes]), written
 
 
-def fig2(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
-    """Figure 2: gaps and test accuracy on occurrence along joint GD, three phases, and attention first.
-
-    Writes fig2.png, fig2.pdf and fig2.csv to ``out``; seeds are shared with `table1`.
-    """
-    panels = _panels("occurrence", FIGURE2, seeds, jobs=jobs, progress=progress, out=out)
-    rows = [("gap, accuracy", panels)]
-    joint = panels[0][1].summary()
-    return _figure("fig2", figures.gaps_figure(rows), figures.gaps_csv(rows), panels, out,
-                   _crossings_text(joint, len(panels[0][1])))
-
-
-def fig1(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
+def fig1(seeds=range(paper.SEEDS), **options):
     """Figure 1: the automaton of the occurrence language, the lag of joint GD, the plans, and what they reach.
 
     Writes fig1.png, fig1.pdf and fig1.csv to ``out``; seeds are shared with `table1`.
     """
-    wanted = [("joint GD", "Joint GD"), *(("{plan}", row) for row in (THREE_PHASES, "A(1x)->O", "A", "O"))]
-    panels = _panels("occurrence", wanted, seeds, jobs=jobs, progress=progress, out=out)
-    (_, joint), *others = panels
-    figure = overview.overview_figure(joint, {runs.config.plan: runs for _, runs in others})
-    return _figure("fig1", figure, figures.gaps_csv([("gap", panels)], figures.GAPS), panels, out)
+    return _figure("fig1", seeds, **options)
 
 
-def fig3(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
+def fig2(seeds=range(paper.SEEDS), **options):
+    """Figure 2: gaps and test accuracy on occurrence along joint GD, three phases, and attention first.
+
+    Writes fig2.png, fig2.pdf and fig2.csv to ``out``; seeds are shared with `table1`.
+    """
+    return _figure("fig2", seeds, **options)
+
+
+def fig3(seeds=range(paper.SEEDS), **options):
     """Figure 3: attention and output gap on AND, even pairs, ICL-bigram and SLR along five plans.
 
     Writes fig3.png, fig3.pdf and fig3.csv to ``out``; seeds are shared with `table1`.
     """
-    return _task_rows("fig3", FIGURE3, seeds, jobs=jobs, progress=progress, out=out)
+    return _figure("fig3", seeds, **options)
 
 
-def fig4(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
+def fig4(seeds=range(paper.SEEDS), **options):
     """Figure 4: the gaps of AND head by head, ranked in each run by the gap they reach at the end.
 
     Writes fig4.png, fig4.pdf and fig4.csv to ``out``; seeds are shared with `table1`.
     """
-    panels = _panels("and", FIVE_PLANS, seeds, jobs=jobs, progress=progress, out=out)
-    return _figure("fig4", figures.heads_figure(panels), figures.heads_csv(panels), panels, out)
+    return _figure("fig4", seeds, **options)
 
 
-def fig5(seeds=range(paper.SEEDS), *, jobs=None, progress=False, out="results"):
+def fig5(seeds=range(paper.SEEDS), **options):
     """Figure 5: attention and output gap on occurrence and OR along five plans.
 
     Writes fig5.png, fig5.pdf and fig5.csv to ``out``; seeds are shared with `table1`.
     """
-    return _task_rows("fig5", FIGURE5, seeds, jobs=jobs, progress=progress, out=out)
+    return _figure("fig5", seeds, **options)
 
 
-def _task_rows(name, tasks, seeds, **options):
-    """A figure with a row of five plans for each (label, task)."""
-    rows = [(f"gap on {label}", _panels(task, FIVE_PLANS, seeds, **options)) for label, task in tasks]
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, its data as CSV, the (title, `Runs`) of its panels, and a text of its main numbers."""
+
+    figure: object
+    data: str
+    panels: list
+    text: str = ""
+
+
+def drawing(name, find):
+    """The `Drawing` of one of ``FIGURES``; ``find(configs)`` gives the `Runs` of each configuration, in order."""
+    return FIGURES[name](find)
+
+
+def _draw1(find):
+    wanted = [("joint GD", "Joint GD"), *(("{plan}", row) for row in (THREE_PHASES, "A(1x)->O", "A", "O"))]
+    panels = _panels("occurrence", wanted, find)
+    (_, joint), *others = panels
+    figure = overview.overview_figure(joint, {runs.config.plan: runs for _, runs in others})
+    return Drawing(figure, figures.gaps_csv([("gap", panels)], figures.GAPS), panels)
+
+
+def _draw2(find):
+    panels = _panels("occurrence", FIGURE2, find)
+    rows = [("gap, accuracy", panels)]
+    text = _crossings_text(panels[0][1].summary(), len(panels[0][1]))
+    return Drawing(figures.gaps_figure(rows), figures.gaps_csv(rows), panels, text)
+
+
+def _draw4(find):
+    panels = _panels("and", FIVE_PLANS, find)
+    return Drawing(figures.heads_figure(panels), figures.heads_csv(panels), panels)
+
+
+def _draw_tasks(tasks, find):
+    """A row of five plans for each (label, task)."""
+    rows = [(f"gap on {label}", _panels(task, FIVE_PLANS, find)) for label, task in tasks]
     panels = [panel for _, row in rows for panel in row]
-    figure = figures.gaps_figure(rows, figures.GAPS)
-    return _figure(name, figure, figures.gaps_csv(rows, figures.GAPS), panels, options["out"])
+    return Drawing(figures.gaps_figure(rows, figures.GAPS), figures.gaps_csv(rows, figures.GAPS), panels)
 
 
+FIGURES = {"fig1": _draw1, "fig2": _draw2, "fig3": partial(_draw_tasks, FIGURE3), "fig4": _draw4,
+           "fig5": partial(_draw_tasks, FIGURE5)}
 MAKERS = {"table1": table1, "table2": table2, "table5": table5, "fig1": fig1, "fig2": fig2, "fig3": fig3,
           "fig4": fig4, "fig5": fig5}
 
 
-def _panels(task, wanted, seeds, **options):
+def _panels(task, wanted, find):
     """(title, `Runs`) of the wanted (title, row of Table 1), {plan} and {layers} of the plan trained filled in."""
-    seeds = parse_seeds(seeds)
     by_label = {row.label: config for row, config in paper.configurations(task)}
     configs = [by_label[label] for _, label in wanted]
-    runs = train_all(configs, seeds, **options)
+    runs = find(configs)
     return [(title.format(plan=group.config.plan, layers=_layers(group.config.plan)), group)
             for (title, _), group in zip(wanted, runs, strict=True)]
 
@@ -189,15 +221,16 @@ def _layers(plan):
     return "->".join(phase.layers for phase in parse_plan(plan).phases)
 
 
-def _figure(name, figure, data, panels, out, text=""):
+def _figure(name, seeds, *, jobs=None, progress=False, out="results"):
     """Write a figure and its data; say what the runs of each panel ended with."""
-    written = figures.save_figure(name, figure, data, out)
-    ends = tables.text_table(*tables.ends_rows(panels))
-    lost = [tables.diverged_text(run) for _, group in panels for run in group.runs if run.diverged]
+    drawn = drawing(name, _trained(parse_seeds(seeds), jobs=jobs, progress=progress, out=out))
+    written = figures.save_figure(name, drawn.figure, drawn.data, out)
+    ends = tables.text_table(*tables.ends_rows(drawn.panels))
+    lost = [tables.diverged_text(run) for _, group in drawn.panels for run in group.runs if run.diverged]
     values = {"panels": [{"task": group.config.task, "panel": title, "plan": group.config.plan, **group.summary()}
-                         for title, group in panels]}
-    return Made("\n\n".join(filter(None, [text, ends, "\n".join(lost)])), written, values,
-                sum(group.diverged for _, group in panels))
+                         for title, group in drawn.panels]}
+    return Made("\n\n".join(filter(None, [drawn.text, ends, "\n".join(lost)])), written, values,
+                sum(group.diverged for _, group in drawn.panels))
 
 
 def _crossings_text(summary, seeds):
