@@ -36,8 +36,8 @@ def population(config):
     (142, False)
     """
     task = config.make_task()
-    if not task.is_any or task.heads != 1:
-        raise InputError(f"task must be occurrence or or with one head, not {config.task!r} with {task.heads}")
+    if not getattr(task, "is_any", False) or task.heads != 1:
+        raise InputError(f"task must be occurrence or or with one head, not {config.task}: {task.describe()}")
     law = parse_law(task.length)
     phases, rates_a, rates_o = [], iter(config.rate_a), iter(config.rate_o)
     for phase, steps in zip(parse_plan(config.plan).phases, config.steps, strict=True):
