@@ -216,7 +216,10 @@ def test_scores_of_ten_thousand_pick_the_best_token_of_each_string(max_length):
     assert np.abs(results[1]).max() < 1e-50
 
 
-@pytest.mark.parametrize("size", (1e-60, *(edge * s for edge in (1 / FAR_WEIGHTS, FAR_WEIGHTS) for s in (0.3, 3)), 1e140))
+EXTREMES = [edge * factor for edge in (1 / FAR_WEIGHTS, FAR_WEIGHTS) for factor in (0.3, 3)]
+
+
+@pytest.mark.parametrize("size", (1e-60, *EXTREMES, 1e140))
 @pytest.mark.parametrize("spread", (0.99 * FAR_SCORES, 1.01 * FAR_SCORES))
 @pytest.mark.parametrize("sign", (1.0, -1.0))
 def test_no_output_weight_and_no_range_of_scores_overflows(size, spread, sign):
