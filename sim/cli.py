@@ -9,6 +9,7 @@ import argparse
 import os
 import signal
 import sys
+import traceback
 from difflib import get_close_matches
 from importlib.metadata import entry_points, version
 
@@ -107,8 +108,17 @@ def _explain(error):
     if isinstance(error, OSError):
         where = f" {error.filename}" if error.filename else ""
         return f"error: cannot use{where}: {error.strerror or error}", USAGE
+    if folder := _damaged_cache(error):
+        return f"error: compiled functions in {folder} are damaged: delete that folder, it will be made anew", DIVERGED
     line = " ".join(str(error).split())
     return f"internal error: {type(error).__name__}: {line} (ATTNLAG_TRACEBACK=1 shows where)", FAILED
+
+
+def _damaged_cache(error):
+    """The folder of numba's compiled functions if reading one of them is what failed, or None."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__") == "numba.core.caching":
+            return getattr(frame.f_locals.get("self"), "_cache_path", None)
 
 
 def _say(message, code, prog="attnlag"):
