@@ -29,6 +29,7 @@ MODULES = (
     "sampled_steps",
     "theorem",
     "joint",
+    "icl_bigram",
 )
 
 
