@@ -13,7 +13,8 @@ import importlib
 _HOME = {
     "run_plan": "sim.runs",
     "Runs": "sim.runs",
-    "load": "sim.store",
+    "load": "sim.stored",
+    "run_sweep": "sim.sweep",
     "LabelledArray": "sim.labelled",
     "RunConfig": "sim.config",
     "parse_plan": "sim.plans",

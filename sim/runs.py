@@ -2,8 +2,7 @@
 
 import os
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from functools import cached_property
 
 import numpy as np
@@ -12,8 +11,8 @@ from analytic.errors import whole
 
 from . import store
 from .config import resolve
-from .descent import Interrupted, train
 from .labelled import LabelledArray
+from .pool import Threads, train_each
 from .seeds import parse_seeds
 
 CROSSINGS = {"step_attention_01": 0.1, "step_attention_09": 0.9}  # fractions of the ideal gap 1
@@ -71,18 +70,21 @@ def train_all(configs, seeds, *, jobs=None, progress=False, out=None):
     if out is not None:
         store.check_writable(out)
     wanted = [(config, seed) for config in dict.fromkeys(configs) for seed in seeds]
-    done = {pair: run for pair in wanted if (run := _stored(out, *pair)) is not None}
-    todo = [pair for pair in wanted if pair not in done]
-    if todo:
-        done |= _pool(todo, jobs, progress, out)
+    done = {pair: run for pair in wanted if (run := stored_run(out, *pair)) is not None}
+    with closing(train_each([pair for pair in wanted if pair not in done], Threads(jobs, out), progress)) as ended:
+        for pair, run in ended:
+            if isinstance(run, BaseException):
+                raise run
+            done[pair] = run
     return [Runs(config, [done[config, seed] for seed in seeds], out) for config in configs]
 
 
-def _stored(out, config, seed):
+def stored_run(out, config, seed):
+    """The `Run` that ``out`` holds, or None; a damaged file is named and counts as none."""
     if out is None:
         return None
+    path = store.run_path(out, config, seed)
     try:
-        path = store.run_path(out, config, seed)
         run = store.read(path)
         if run.config != config or run.seed != seed:
             raise store.DamagedFile(f"{path}: holds another run")
@@ -92,37 +94,6 @@ def _stored(out, config, seed):
     except store.DamagedFile as error:
         print(f"attnlag: warning: {error}; trained again", file=sys.stderr)
         return None
-
-
-def _pool(todo, jobs, progress, out):
-    """Train (configuration, seed) pairs: {pair: run}. Threads: the kernels release the GIL."""
-    from tqdm import tqdm
-
-    stop, done = threading.Event(), {}
-
-    def work(config, seed):
-        run = train(config, seed, stop.is_set, lambda n: bar.update(n))
-        if out is not None:
-            store.save(out, run)
-        # a run may end before its limit: count the rest of its budget as done
-        bar.update(sum(config.steps) - (len(run.train_loss) - 1) - (run.diverged is not None))
-        return run
-
-    total = sum(sum(config.steps) for config, _ in todo)
-    with tqdm(total=total, unit="step", unit_scale=True, disable=not progress, leave=False) as bar:
-        pool = ThreadPoolExecutor(jobs)
-        futures = {pool.submit(work, *pair): pair for pair in todo}
-        try:
-            for future in as_completed(futures):
-                done[futures[future]] = future.result()
-        except BaseException as error:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            if isinstance(error, Interrupted):
-                raise KeyboardInterrupt from None
-            raise
-        pool.shutdown()
-    return done
 
 
 class Runs:

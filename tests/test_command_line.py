@@ -243,7 +243,7 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path, capsys, monke
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setattr("sim.runs.train", None)  # training would fail otherwise
+    monkeypatch.setattr("sim.pool.train", None)  # training would fail otherwise
     for command in (["run", "occurrence"], ["reproduce", "table1"], ["prove"]):
         code, _, err = call(capsys, *command, "--out", tmp_path / "file")
         assert code == cli.USAGE and "file" in err and err.count("\n") == 1

@@ -327,7 +327,7 @@ def small_rows(monkeypatch):
 def test_figures_read_the_runs_of_table1(small_rows, tmp_path, monkeypatch, capsys, name, panels, curves):
     done = (cli.OK, cli.DIVERGED)
     assert cli.main(["reproduce", "table1", "--seeds", "2", "--out", str(tmp_path)]) in done
-    monkeypatch.setattr("sim.runs.train", None)  # training would fail
+    monkeypatch.setattr("sim.pool.train", None)  # training would fail
     assert cli.main(["reproduce", name, "--seeds", "2", "--out", str(tmp_path)]) in done
     out = capsys.readouterr().out
     assert all(f"wrote {tmp_path / name}.{ending}" in out for ending in ("csv", "png", "pdf"))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analytic.errors import InputError
-from sim import store
+from sim import load, store
 from sim.config import RunConfig, resolve
 from sim.descent import train
 from sim.runs import run_plan
@@ -110,7 +110,7 @@ def test_a_failed_write_leaves_nothing(tmp_path):
 
 def test_finished_runs_are_read_not_trained_again(tmp_path, monkeypatch):
     first = run_plan("occurrence", "AO", [0, 1], out=tmp_path, **SMALL)
-    monkeypatch.setattr("sim.runs.train", None)  # training would fail
+    monkeypatch.setattr("sim.pool.train", None)  # training would fail
     again = run_plan("occurrence", "AO", [0, 1], out=tmp_path, **SMALL)
     assert np.array_equal(first.train_loss, again.train_loss)
 
@@ -143,8 +143,8 @@ def test_long_names_fit_the_file_system(tmp_path):
 def test_load_gives_every_run_back(tmp_path):
     runs = run_plan("occurrence", "AO", [0, 1], out=tmp_path, **SMALL)
     run_plan("or", "A->O", [5], out=tmp_path, **SMALL)
-    loaded = {group.config.task: group for group in store.load(tmp_path)}
+    loaded = {group.config.task: group for group in load(tmp_path)}
     assert loaded["or"].seeds == [5]
     assert np.array_equal(loaded["occurrence"].train_loss, runs.train_loss)
-    assert [group.seeds for group in store.load(tmp_path / "runs" / "or")] == [[5]]
-    assert repr(store.load(tmp_path)).count("\n") == 3
+    assert [group.seeds for group in load(tmp_path / "runs" / "or")] == [[5]]
+    assert repr(load(tmp_path)).count("\n") == 3

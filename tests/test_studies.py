@@ -82,7 +82,7 @@ def test_rows_are_found_by_what_they_are_about():
 
 @EVERY
 def test_computing_again_from_stored_runs_gives_the_same_data(made, folder, monkeypatch, name):
-    monkeypatch.setattr("sim.runs.train", None)  # training would fail
+    monkeypatch.setattr("sim.pool.train", None)  # training would fail
     again = studies.study(name).compute(SEEDS, True, jobs=1, out=folder)
     assert equal(again, made[name][1])
 

@@ -240,7 +240,7 @@ def small_tables(monkeypatch):
 def test_table1_and_table5_share_their_runs(small_tables, tmp_path, monkeypatch, capsys):
     assert cli.main(["reproduce", "table1", "--seeds", "2", "--out", str(tmp_path)]) in (cli.OK, cli.DIVERGED)
     first = capsys.readouterr().out
-    monkeypatch.setattr("sim.runs.train", None)  # training would fail
+    monkeypatch.setattr("sim.pool.train", None)  # training would fail
     assert cli.main(["reproduce", "table5", "--seeds", "2", "--out", str(tmp_path)]) in (cli.OK, cli.DIVERGED)
     assert "Table 1" in first and "Table 5" in capsys.readouterr().out
     for name, columns in (("table1", tables.TABLE1), ("table5", tables.TABLE5)):

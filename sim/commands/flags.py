@@ -142,5 +142,22 @@ def seeds_flag(parser, default, shown=None):
                         help=f"A, .., B-1; a number N for 0:N; or a list such as 4,7 ({shown or default})")
 
 
-__all__ = ["collect", "listed", "number", "or_config", "parse_seeds", "print_json", "run_settings", "running",
-           "seeds_flag", "show_progress", "some_settings", "workers"]
+def where(parser):
+    """Declare --where."""
+    parser.add_argument("--where", action="append", default=[], metavar="NAME=LABEL",
+                        help="only runs whose parameter has this value; may be repeated")
+
+
+def labels(texts):
+    """{name: label} of what --where was given."""
+    found = {}
+    for text in texts:
+        name, equals, label = text.partition("=")
+        if not (equals and name.strip() and label.strip()):
+            raise InputError(f"where must be NAME=LABEL such as plan=joint, not {text!r}")
+        found[name.strip()] = label.strip()
+    return found
+
+
+__all__ = ["collect", "labels", "listed", "number", "or_config", "parse_seeds", "print_json", "run_settings", "running",
+           "seeds_flag", "show_progress", "some_settings", "where", "workers"]

@@ -56,6 +56,11 @@ def make_task(name, **settings):
     return make(**settings)
 
 
+def setting_names(name):
+    """Names of the settings of a task."""
+    return list(_maker(name)[1])
+
+
 def _maker(name):
     """What makes the task from its settings, and their names."""
     from dataclasses import fields
