@@ -8,7 +8,7 @@ bounds, so that its slack can be printed.
 
 import numpy as np
 
-from .errors import InputError
+from .errors import InputError, broadcasting, reals, shown
 from .moments import check_alphabet, share_moments
 from .one_step import logit_gap as one_step_logit_gap
 from .shares import share_law
@@ -60,6 +60,7 @@ def balanced_rate_o(d, k=1, law=None):
 # ---------------------------------------------------------------- phase 2: attention gap and its thresholds
 
 
+@broadcasting
 def attention_gap(d, k, logit_gap):
     """Attention mass on S minus the largest other weight: (k e^g - 1)/(k e^g + D), ideal 1.
 
@@ -70,18 +71,20 @@ def attention_gap(d, k, logit_gap):
     """
     d, k = check_alphabet(d, k)
     with np.errstate(over="ignore", invalid="ignore"):
-        weight = np.exp(-np.asarray(logit_gap, dtype=np.float64))
+        weight = np.exp(-reals("logit_gap", logit_gap))
         return np.where(np.isinf(weight), -1 / (d - k), (k - weight) / (k + (d - k) * weight))
 
 
+@broadcasting
 def smallest_weight_gap(d, k, logit_gap):
     """Smallest attention weight in S minus the largest other: (e^g - 1)/(k e^g + D), ideal 1/k."""
     d, k = check_alphabet(d, k)
     with np.errstate(over="ignore", invalid="ignore"):
-        weight = np.exp(-np.asarray(logit_gap, dtype=np.float64))
+        weight = np.exp(-reals("logit_gap", logit_gap))
         return np.where(np.isinf(weight), -1 / (d - k), (1 - weight) / (k + (d - k) * weight))
 
 
+@broadcasting
 def logit_gap_for_attention(d, k, eps):
     """Smallest g whose `attention_gap` is 1 - eps: ln((1 + (1 - eps) D)/(k eps)), 0 < eps < 1.
 
@@ -90,12 +93,13 @@ def logit_gap_for_attention(d, k, eps):
     0.99
     """
     d, k = check_alphabet(d, k)
-    eps = np.asarray(eps, dtype=np.float64)
+    eps = reals("eps", eps)
     if not np.all((eps > 0) & (eps < 1)):
-        raise InputError(f"eps must lie in (0, 1), not {eps.tolist()!r}")
+        raise InputError(f"eps must lie in (0, 1), not {shown(eps.tolist())}")
     return np.log((1 + (1 - eps) * (d - k)) / (k * eps))
 
 
+@broadcasting
 def rate_a_for_logit_gap(d, k, law, rate_o, logit_gap):
     """Rate of the attention step that gives the logit gap g: g k D/(2 Delta K d). Infinite where K <= 0 < g.
 
@@ -107,7 +111,7 @@ def rate_a_for_logit_gap(d, k, law, rate_o, logit_gap):
     244.78
     """
     per_unit = logit_gap_of_unit_rate(d, k, law, rate_o)
-    g = np.asarray(logit_gap, dtype=np.float64)
+    g = reals("logit_gap", logit_gap)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(g <= 0, 0.0, np.where(per_unit > 0, g / np.maximum(per_unit, 0), np.inf))
 
@@ -120,6 +124,7 @@ def logit_gap_of_unit_rate(d, k, law, rate_o):
 # ---------------------------------------------------------------- every length: certified length and test error
 
 
+@broadcasting
 def certified_length(logit_gap, beta_target, beta_other):
     """Longest M such that the symmetric model decides every word of length <= M correctly.
 
@@ -132,19 +137,22 @@ def certified_length(logit_gap, beta_target, beta_other):
     >>> float(certified_length(10.426536271459, 1.6, 0.783673469388))
     93590.0
     """
-    g, target, other = (np.asarray(v, dtype=np.float64) for v in (logit_gap, beta_target, beta_other))
+    names = "logit_gap", "beta_target", "beta_other"
+    g, target, other = map(reals, names, (logit_gap, beta_target, beta_other))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.exp(g) * (target - 1) / (1 - other)
         return np.where((target > 1) & (other < 1), np.ceil(ratio * (1 - ROUNDING)), 0.0)
 
 
+@broadcasting
 def logit_gap_for_length(length, beta_target, beta_other):
     """Infimum of the g with `certified_length` >= length: ln((length - 1)(1 - beta_o)/(beta_S - 1)), not attained.
 
     Infinite outside beta_S > 1 > beta_o. To err with probability at most delta it suffices that length is
     ``law.quantile_length(delta)``: g must grow like the logarithm of the length to be covered.
     """
-    length, target, other = (np.asarray(v, dtype=np.float64) for v in (length, beta_target, beta_other))
+    names = "length", "beta_target", "beta_other"
+    length, target, other = map(reals, names, (length, beta_target, beta_other))
     with np.errstate(divide="ignore", invalid="ignore"):
         threshold = np.log((length - 1) * (1 - other) / (target - 1))
     return np.where((target > 1) & (other < 1), threshold, np.where(length < 1, -np.inf, np.inf))

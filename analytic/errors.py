@@ -1,5 +1,7 @@
 """What is wrong with an argument, in one line that names it."""
 
+import functools
+import inspect
 import math
 import numbers
 
@@ -10,10 +12,16 @@ class InputError(ValueError):
     """An argument the user gave is not allowed; the message names it, its value and what is allowed."""
 
 
-def shown(text, longest=80):
-    """``repr`` of a text, shortened in its middle to fit a line."""
+def shown(value, longest=80):
+    """``repr`` of a text or another value, shortened in its middle to fit a line."""
+    if isinstance(value, str):
+        return repr(_shortened(value, longest))
+    return _shortened(" ".join(repr(value).split()), longest)
+
+
+def _shortened(text, longest):
     half = longest // 2
-    return repr(text if len(text) <= longest else f"{text[:half]}...{text[-half:]}")
+    return text if len(text) <= longest else f"{text[:half]}...{text[-half:]}"
 
 
 def whole(name, value, low=1, high=None):
@@ -42,6 +50,43 @@ def _is_finite(value):
         return math.isfinite(value)
     except OverflowError:  # a whole number beyond the largest float
         return False
+
+
+def reals(name, values):
+    """Return ``values`` as a float64 array, or raise `InputError` unless they are real numbers (nan is one)."""
+    array = _array(name, values)
+    if array.dtype.kind not in "fiu" and not all(_is_real(value) for value in array.flat):
+        raise InputError(f"{name} must be real numbers, not {shown(values)}")
+    return array.astype(np.float64)
+
+
+def _is_real(value):
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+
+
+def broadcasting(function):
+    """Have a function refuse arguments whose shapes do not broadcast, in one line that names them."""
+    names = tuple(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def checked(*args, **named):
+        arguments = {**dict(zip(names, args, strict=False)), **named}
+        shapes = {name: _array(name, value).shape for name, value in arguments.items()}
+        try:
+            np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            arrays = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+            raise InputError(f"arguments must have shapes that broadcast, not {arrays}") from None
+        return function(*args, **named)
+
+    return checked
+
+
+def _array(name, values):
+    try:
+        return np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise InputError(f"{name} must be a number or an array, not {shown(values)}") from None
 
 
 def rate(name, value):

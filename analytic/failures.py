@@ -7,7 +7,7 @@ and broadcast; law = None is the geometric law that balances the labels best.
 import numpy as np
 from scipy import linalg, special
 
-from .errors import InputError
+from .errors import InputError, reals
 from .moments import share_moments
 
 
@@ -31,7 +31,7 @@ def attention_only_bound(q, beta):
     >>> attention_only_bound(0.5, np.zeros(50))
     (2.0, 0.5)
     """
-    beta = np.atleast_2d(np.asarray(beta, dtype=np.float64))
+    beta = np.atleast_2d(reals("beta", beta))
     if beta.ndim != 2 or not beta.size or not np.all(np.isfinite(beta)):
         raise InputError("beta must be a finite array of shape (d,) or (heads, d)")
     high, low = beta.max(axis=1).sum(), beta.min(axis=1).sum()

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from .errors import InputError, choice, real, whole
+from .errors import InputError, choice, real, shown, whole
 from .polynomials import derivative, multiply, product, roots_in_unit_interval
 
 LEFT_OUT = 1e-15  # a sum that leaves out more than this is refused
@@ -475,6 +475,15 @@ class Custom(_Summed):
     def support(self, left_out=1e-18):
         keep = self._above[1:] + self.left_out > left_out
         return self.lengths[: keep.sum() + 1], self.probabilities[: keep.sum() + 1]
+
+
+def length_law(law):
+    """``law`` if it is a `LengthLaw`, or the one that a text names."""
+    if isinstance(law, str):
+        return parse_law(law)
+    if not isinstance(law, LengthLaw):
+        raise InputError(f"law must be a length law or a text such as 'geometric:0.02', not {shown(law)}")
+    return law
 
 
 def parse_law(text):

@@ -15,8 +15,8 @@ from itertools import product
 
 import numpy as np
 
-from .errors import InputError, choice, whole
-from .lengths import Geometric, LengthLaw
+from .errors import InputError, broadcasting, choice, whole
+from .lengths import Geometric, LengthLaw, length_law
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,15 @@ class ShareMoments:
         return self.M1 - 2 * self.M2
 
 
+@broadcasting
 def share_moments(d, k=1, law=None):
     """Return the `ShareMoments` of OR over ``k`` of ``d`` letters.
 
     Parameters
     ----------
     d, k : whole numbers or arrays of them, 1 <= k < d
-    law : a `LengthLaw`, an array of them, or None for the geometric law that balances the labels best
-        (p = k/(d-k), or 1 if k > d/2); broadcasts with d and k
+    law : a `LengthLaw` or a text such as "fixed:5", an array of them, or None for the geometric law that balances
+        the labels best (p = k/(d-k), or 1 if k > d/2); broadcasts with d and k
 
     Examples
     --------
@@ -100,7 +101,7 @@ def share_moments(d, k=1, law=None):
     if law is None:
         laws = np.frompyfunc(lambda d, k: Geometric(min(k / (d - k), 1.0)), 2, 1)(d, k)
     else:
-        laws = law
+        laws = np.frompyfunc(length_law, 1, 1)(np.asarray(law, dtype=object))
     if isinstance(laws, LengthLaw):
         z = (d - k) / d
         numbers = laws.pgf(z), laws.pgf_over_m(z), laws.mean_inverse, laws.mean_inverse_square
@@ -148,6 +149,7 @@ def letter_moment(language, d, law, powers, label=None):
     0.25
     """
     language.check_alphabet(d)
+    law = length_law(law)
     choice("label", label, (None, 1, -1))
     for letter, power in powers.items():
         whole("letter", letter, 0, d - 1)

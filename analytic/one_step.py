@@ -8,18 +8,20 @@ is the geometric law that balances the labels best.
 
 import numpy as np
 
-from .errors import InputError
+from .errors import InputError, broadcasting, reals, shown
+from .lengths import length_law
 from .moments import share_moments
 
 
 def check_rates(name, rates):
     """Return ``rates`` as a float array of finite values >= 0, or raise `InputError`."""
-    rates = np.asarray(rates, dtype=np.float64)
+    rates = reals(name, rates)
     if not np.all(np.isfinite(rates) & (rates >= 0)):
-        raise InputError(f"{name} must be finite and at least 0, not {rates.tolist()!r}")
+        raise InputError(f"{name} must be finite and at least 0, not {shown(rates.tolist())}")
     return rates
 
 
+@broadcasting
 def output_update(d, k, law, rate_o):
     """Output weights after O(1x) from zero: beta_S = 4 eta/d, beta_o = 4 eta (q - kappa)/(d - k).
 
@@ -45,6 +47,7 @@ def output_update(d, k, law, rate_o):
     return 4 * rate_o / m.d, 4 * rate_o * m.excess / (m.d - m.k)
 
 
+@broadcasting
 def output_gap(d, k, law, rate_o):
     """(beta_S - beta_o)/2 after O(1x) from zero: 2 eta (1-q)/(d-k), positive whenever q < 1.
 
@@ -55,6 +58,7 @@ def output_gap(d, k, law, rate_o):
     return 2 * check_rates("rate_o", rate_o) * m.G / (m.d - m.k)
 
 
+@broadcasting
 def attention_drive(d, k, law, rate_o):
     """K = (2 - beta_o) M1 - Delta M2: its sign says whether the attention step after O(1x) moves towards S.
 
@@ -69,6 +73,7 @@ def attention_drive(d, k, law, rate_o):
     return (2 - beta_other) * m.M1 - 2 * output_gap(d, k, law, rate_o) * m.M2
 
 
+@broadcasting
 def attention_update(d, k, law, rate_o, rate_a):
     """Scores after O(1x) -> A(1x) from zero: alpha_S = 2 eta_A Delta K/k, alpha_o = -2 eta_A Delta K/(d-k).
 
@@ -87,6 +92,7 @@ def attention_update(d, k, law, rate_o, rate_a):
     return drive / k, -drive / (d - k)
 
 
+@broadcasting
 def logit_gap(d, k, law, rate_o, rate_a):
     """g = alpha_S - alpha_o after O(1x) -> A(1x) from zero: 2 eta_A Delta K d/(k (d-k)).
 
@@ -129,6 +135,7 @@ def gradient_at_zero_scores(language, d, law, beta):
     beta = check_weights(language, d, beta)
     total = beta.sum(axis=0) if beta.ndim == 2 else beta
     mean_total, mean = total.mean(), beta.mean(axis=-1, keepdims=True)
+    law = length_law(law)
     E1, E2 = law.mean_inverse, law.mean_inverse_square
     mixed = total * beta + beta * mean_total - total * mean - (total * beta).mean(axis=-1, keepdims=True)
     quadratic = (E1 - E2) * mixed + (1 - 3 * E1 + 2 * E2) * mean_total * (beta - mean)
@@ -155,7 +162,7 @@ def linear_attention_gradient(language, d, law, beta):
 
 def _label_sums(language, d, law, beta):
     """Sums over U without j of sign_U G_U / (d-|U|) and of sign_U (G_U - G1_U)(b_j - mean of b outside U) / (d-|U|)."""
-    letters = np.array(language.letters)
+    letters, law = np.array(language.letters), length_law(law)
     output, attention = np.zeros(d), np.zeros(beta.shape)
     for mask, sign in language.signs.items():
         absent = letters[(mask >> np.arange(language.k) & 1) == 1]
@@ -175,7 +182,7 @@ def _label_sums(language, d, law, beta):
 def check_weights(language, d, beta):
     """Return ``beta`` as a finite float array (d,) or (H, d), or raise `InputError`."""
     language.check_alphabet(d)
-    beta = np.asarray(beta, dtype=np.float64)
+    beta = reals("beta", beta)
     if beta.ndim not in (1, 2) or beta.shape[-1] != d or not beta.size:
         raise InputError(f"beta must have shape ({d},) or (heads, {d}), not {beta.shape}")
     if not np.all(np.isfinite(beta)):

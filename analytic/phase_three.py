@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import InputError
+from .errors import InputError, broadcasting, reals, shown
 from .shares import AttentionMoments, attention_moments
 
 
@@ -68,7 +68,8 @@ class OutputPhase:
     def exponential_bound(self):
         """4 q E[((m-n)/n)^2 | +] e^{-2g}, an upper bound on ``bound``: the minimum falls like e^{-2g}."""
         m = self.moments
-        return 4 * m.q * m.odds_square * np.exp(-2 * self.logit_gap)
+        with np.errstate(over="ignore"):
+            return 4 * m.q * m.odds_square * np.exp(-2 * self.logit_gap)
 
     @property
     def universal_bound(self):
@@ -77,7 +78,8 @@ class OutputPhase:
         Since E[((m-n)/n)^2; n >= 1 | m] <= 6/kappa^2: 1/n^2 <= 6/((n+1)(n+2)), whose mean is at most
         6/((m+1)(m+2) kappa^2).
         """
-        return 24 * (self.d / self.k) ** 2 * np.exp(-2 * self.logit_gap)
+        with np.errstate(over="ignore"):
+            return 24 * (self.d / self.k) ** 2 * np.exp(-2 * self.logit_gap)
 
     @property
     def hessian(self):
@@ -98,8 +100,9 @@ class OutputPhase:
         h = self.hessian
         a, b, c = h[..., 0, 0], h[..., 0, 1], h[..., 1, 1]
         # tan of the rotation angle, |t| <= 1: eigenvalues a - t b and c + t b
-        theta = (c - a) / np.where(b == 0, 1, 2 * b)
-        t = np.where(b == 0, 0.0, np.where(theta >= 0, 1.0, -1.0) / (np.abs(theta) + np.sqrt(theta**2 + 1)))
+        with np.errstate(over="ignore"):  # theta is inf where b is tiny
+            theta = (c - a) / np.where(b == 0, 1, 2 * b)
+        t = np.where(b == 0, 0.0, np.where(theta >= 0, 1.0, -1.0) / (np.abs(theta) + np.hypot(theta, 1)))
         cosine = 1 / np.sqrt(t**2 + 1)
         first, second = a - t * b, c + t * b
         vectors = np.stack([np.stack([cosine, -t * cosine], -1), np.stack([t * cosine, cosine], -1)], -2)
@@ -187,12 +190,13 @@ class OutputPhase:
 
 def check_positive(name, values):
     """Return ``values`` as a float array of finite values > 0, or raise `InputError`."""
-    values = np.asarray(values, dtype=np.float64)
+    values = reals(name, values)
     if not np.all(np.isfinite(values) & (values > 0)):
-        raise InputError(f"{name} must be finite and positive, not {values.tolist()!r}")
+        raise InputError(f"{name} must be finite and positive, not {shown(values.tolist())}")
     return values
 
 
+@broadcasting
 def output_phase(d, k, law, logit_gap):
     """Return the `OutputPhase` of d letters, k targets, a length law and a logit gap g; all broadcast.
 
@@ -201,4 +205,4 @@ def output_phase(d, k, law, logit_gap):
     1.45613521e-06 4.36941e-06
     """
     moments = attention_moments(d, k, law, logit_gap)
-    return OutputPhase(np.asarray(d), np.asarray(k), np.asarray(logit_gap, dtype=np.float64), moments)
+    return OutputPhase(np.asarray(d), np.asarray(k), reals("logit_gap", logit_gap), moments)

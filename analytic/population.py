@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bounds import attention_gap
-from .errors import InputError, choice, rate, real, whole
+from .errors import InputError, broadcasting, choice, rate, real, reals, shown, whole
 from .jit import jit
 from .moments import share_moments
 from .shares import share_law
@@ -48,8 +48,8 @@ def _descend(odds, weights, negative, d, k, rate_o, rate_a, states, losses, limi
     for t in range(len(states)):
         beta_target, beta_other, g = states[t]
         loss, target, other, mixed = _sums(odds, weights, negative, beta_target, beta_other, g)
-        losses[t] = loss
-        if t == len(states) - 1 or not loss <= limit:
+        losses[t] = loss if loss < np.inf else np.inf  # sums that overflow can be nan
+        if t == len(states) - 1 or not loss < np.inf or loss > limit:
             return t + 1
         states[t + 1, 0] = beta_target - rate_o * 2 * target / k
         states[t + 1, 1] = beta_other - rate_o * 2 * other / (d - k)
@@ -88,14 +88,16 @@ def _setting(d, k, law):
     return d, k, share_moments(d, k, law).law
 
 
+@np.errstate(over="ignore", invalid="ignore")  # the last state of a path that diverges
 def _path(setting, time, states, losses, phase_ends):
     beta_target, beta_other, g = states.T
     shares = share_law(*setting)
     wrong = shares.positive_error(g, beta_target, beta_other) + np.where(beta_other < 1, 0.0, 1 - shares.q)
+    accuracy = np.where(np.isfinite(states).all(axis=1), 1 - wrong, np.nan)
     gap = attention_gap(*setting[:2], g)
     output_gap = (beta_target - beta_other) / 2
     return PopulationPath(
-        time, beta_target, beta_other, g, losses, 1 - wrong, gap, output_gap, tuple(phase_ends), shares.left_out
+        time, beta_target, beta_other, g, losses, accuracy, gap, output_gap, tuple(phase_ends), shares.left_out
     )
 
 
@@ -109,11 +111,15 @@ def population_path(d, k, law, phases, start=(0.0, 0.0, 0.0), loss_limit=np.inf)
     phases : list of (layer, steps, rate_o, rate_a), layer "A" (scores), "O" (output weights) or "AO" (both); the
         rate of a layer that is not trained is not used
     start : (beta_S, beta_o, g); zero init by default
-    loss_limit : stop after the first loss above it, or not finite; the path then ends with that state
+    loss_limit : stop after the first loss above it, or too large for a float (inf); the path then ends with that state
 
     Returns
     -------
     `PopulationPath` with one record per update and one for the start
+
+    Raises
+    ------
+    InputError : an argument is not of this kind
 
     Examples
     --------
@@ -124,10 +130,12 @@ def population_path(d, k, law, phases, start=(0.0, 0.0, 0.0), loss_limit=np.inf)
     9.76217e-04 0.960506 1.031741
     """
     shares = share_law(*(setting := _setting(d, k, law)))
-    phases = [_phase(*phase) for phase in phases]
+    phases = _phases(phases)
     states = np.empty((1 + sum(steps for steps, _, _ in phases), 3))
     losses = np.empty(len(states))
-    states[0] = [real(name, value) for name, value in zip(("beta_S", "beta_o", "g"), start, strict=True)]
+    states[0] = _start(start)
+    if loss_limit != np.inf:
+        loss_limit = real("loss_limit", loss_limit)
     ends, end = [], 0
     for steps, rate_o, rate_a in phases or [(0, 0.0, 0.0)]:
         records = slice(end, end + steps + 1)
@@ -149,6 +157,21 @@ def population_path(d, k, law, phases, start=(0.0, 0.0, 0.0), loss_limit=np.inf)
     return _path(setting, np.arange(end + 1), states[: end + 1], losses[: end + 1], ends)
 
 
+def _start(start):
+    """The state to start from, checked."""
+    state = reals("start", start)
+    if state.shape != (3,) or not np.isfinite(state).all():
+        raise InputError(f"start must be three finite numbers (beta_S, beta_o, g), not {shown(start)}")
+    return state
+
+
+def _phases(phases):
+    for phase in phases if isinstance(phases, (list, tuple)) else [phases]:
+        if not isinstance(phase, (list, tuple)) or len(phase) != 4:
+            raise InputError(f"phases must be a list of (layer, steps, rate_o, rate_a), not of {shown(phase)}")
+    return [_phase(*phase) for phase in phases]
+
+
 def _phase(layer, steps, rate_o, rate_a):
     choice("layer", layer, ("A", "O", "AO"))
     rate_o = rate("rate_o", rate_o) if "O" in layer else 0.0
@@ -156,6 +179,7 @@ def _phase(layer, steps, rate_o, rate_a):
     return whole("steps", steps, 0), rate_o, rate_a
 
 
+@broadcasting
 def population_gradient(d, k, law, beta_target, beta_other, logit_gap):
     """Infinite-data loss and gradient at a symmetric state; the state's three numbers broadcast.
 
@@ -170,7 +194,8 @@ def population_gradient(d, k, law, beta_target, beta_other, logit_gap):
     """
     setting = d, k, _ = _setting(d, k, law)
     shares = share_law(*setting)
-    states = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (beta_target, beta_other, logit_gap)))
+    names = "beta_target", "beta_other", "logit_gap"
+    states = np.broadcast_arrays(*map(reals, names, (beta_target, beta_other, logit_gap)))
     sums = [
         _sums(shares.odds, shares.weights, 1 - shares.q, *state) for state in zip(*map(np.ravel, states), strict=True)
     ]
@@ -183,7 +208,8 @@ def population_flow(d, k, law, times, rate_o=1.0, rate_a=1.0, start=(0.0, 0.0, 0
     """Gradient flow beta' = -rate_o dL/dbeta, alpha' = -rate_a dL/dalpha at ``times`` (ascending, from 0).
 
     The limit of gradient descent with rates rate / n and n steps per unit of time; DOP853 with relative tolerance
-    1e-12. Returns a `PopulationPath`.
+    1e-12. Returns a `PopulationPath`. `InputError` if an argument is not of the kind that `population_path` takes, or
+    the flow leaves the range of floats.
 
     >>> flow = population_flow(50, 1, None, [0.0, 0.01])
     >>> print(f"{flow.logit_gap[1] / 0.01**2:.6e}")  # g = g2 t^2 + g3 t^3 + ...
@@ -194,9 +220,10 @@ def population_flow(d, k, law, times, rate_o=1.0, rate_a=1.0, start=(0.0, 0.0, 0
     setting = d, k, _ = _setting(d, k, law)
     shares = share_law(*setting)
     rate_o, rate_a = rate("rate_o", rate_o), rate("rate_a", rate_a)
-    times = np.asarray(times, dtype=np.float64)
-    if times.ndim != 1 or not times.size or times[0] < 0 or not np.all(np.diff(times) > 0):
-        raise InputError(f"times must ascend from 0 or later, not {times.tolist()!r}")
+    times, start = reals("times", times), _start(start)
+    ascending = times.ndim == 1 and times.size and times[0] >= 0 and np.all(np.diff(times) > 0)
+    if not ascending or times[-1] == np.inf:
+        raise InputError(f"times must ascend from 0 or later, not {shown(times.tolist())}")
 
     def velocity(_, state):
         _, target, other, mixed = _sums(shares.odds, shares.weights, 1 - shares.q, *state)
@@ -204,7 +231,11 @@ def population_flow(d, k, law, times, rate_o=1.0, rate_a=1.0, start=(0.0, 0.0, 0
         return -2 * np.array([rate_o * target / k, rate_o * other / (d - k), rate_a * mixed])
 
     span = (0.0, max(times[-1], np.finfo(float).tiny))
-    states = solve_ivp(velocity, span, start, "DOP853", times, rtol=1e-12, atol=1e-14).y.T
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = solve_ivp(velocity, span, start, "DOP853", times, rtol=1e-12, atol=1e-14)
+    if not solution.success:
+        raise InputError(f"start {shown(start.tolist())} is too large for gradient flow: {solution.message}")
+    states = solution.y.T
     losses = np.array([_sums(shares.odds, shares.weights, 1 - shares.q, *state)[0] for state in states])
     return _path(setting, times, states, losses, (len(times) - 1,))
 

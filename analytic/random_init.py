@@ -12,11 +12,12 @@ import numpy as np
 from scipy import special
 
 from .bounds import rate_o_window
-from .errors import real
+from .errors import broadcasting, real
 from .moments import share_moments
 from .one_step import check_rates, output_update
 
 
+@broadcasting
 def output_step_covariance(d, k, law, rate_o, sigma):
     """(variance of a letter, covariance of two letters) of beta after O(1x); arguments broadcast.
 
@@ -29,6 +30,7 @@ def output_step_covariance(d, k, law, rate_o, sigma):
     return square * ((1 - A) ** 2 + common), square * common
 
 
+@broadcasting
 def random_scores_variance(d, k, law, rate_o, sigma):
     """What alpha_0 ~ N(0, sigma^2 I) adds to the variances of beta_1, to first order: (target, other).
 
@@ -46,6 +48,7 @@ def random_scores_variance(d, k, law, rate_o, sigma):
     return square * all_letters**2 * (1 - 1 / m.d), square * others_variance
 
 
+@broadcasting
 def window_failure_bound(d, k, law, rate_o, sigma, sigma_alpha=0.0):
     """Union bound on P(not (min over S of beta_1 > 1 > max over the others)); arguments broadcast.
 

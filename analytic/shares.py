@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from .errors import broadcasting, reals
 from .jit import jit
 from .moments import share_moments
 
@@ -261,6 +262,7 @@ class AttentionMoments:
     other_contrast: np.ndarray
 
 
+@broadcasting
 def attention_moments(d, k, law, logit_gap):
     """The `AttentionMoments` at logit gap g, each with a small relative error at any g (nothing cancels).
 
@@ -271,7 +273,7 @@ def attention_moments(d, k, law, logit_gap):
     1.453
     """
     settings = share_moments(d, k, law)
-    g = np.asarray(logit_gap, dtype=np.float64)
+    g = reals("logit_gap", logit_gap)
     laws = np.asarray(settings.law, dtype=object)
     *setting, g = np.broadcast_arrays(settings.d, settings.k, laws, np.clip(g, -700, 700))
     out = np.empty((7, g.size))

@@ -3,10 +3,12 @@ r"""The plan O(1x) -> A(1x) -> O from zero init, on infinite data, in numbers: w
 import numpy as np
 
 from . import bounds, failures, one_step
+from .errors import broadcasting
 from .moments import share_moments
 from .phase_three import output_phase
 
 
+@broadcasting
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")  # huge rates: inf; a bounded law's tail: log 0 = -inf
 def theory(d=50, k=1, law=None, rate_o=20.0, rate_a=300.0):
     """Every closed form of the three-phase plan for OR over k of d letters (k = 1: occurrence).
@@ -14,7 +16,7 @@ def theory(d=50, k=1, law=None, rate_o=20.0, rate_a=300.0):
     Parameters
     ----------
     d, k : alphabet size and number of targets, 1 <= k < d
-    law : `LengthLaw`, an array of them, or None for the balanced geometric law
+    law : `LengthLaw` or its text ("fixed:5"), an array of them, or None for the balanced geometric law
     rate_o, rate_a : step sizes of O(1x) and A(1x), >= 0 (they multiply the gradient of E[(f - y)^2], no 1/2)
 
     All arguments broadcast: a grid of rates or of d in one call.

@@ -1,0 +1,234 @@
+"""What closed forms and population dynamics do at the edge of their domain: texts, shapes, overflow, divergence."""
+
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from analytic.bounds import (
+    attention_gap,
+    certified_length,
+    logit_gap_for_attention,
+    logit_gap_for_length,
+    rate_a_for_logit_gap,
+    smallest_weight_gap,
+)
+from analytic.errors import InputError, shown
+from analytic.failures import attention_only_bound
+from analytic.languages import any_of
+from analytic.lengths import Fixed, Uniform
+from analytic.moments import letter_moment, share_moments
+from analytic.one_step import (
+    attention_drive,
+    attention_update,
+    gradient_at_zero_scores,
+    linear_attention_gradient,
+    logit_gap,
+    output_gap,
+    output_update,
+)
+from analytic.phase_three import output_phase
+from analytic.population import population_flow, population_gradient, population_path
+from analytic.random_init import output_step_covariance, random_scores_variance, window_failure_bound
+from analytic.shares import attention_moments
+from analytic.three_phases import theory
+
+JOINT = [("AO", 3, 1.0, 1.0)]
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def same(one, other):
+    return all(np.array_equal(one[name], other[name], equal_nan=True) for name in other)
+
+
+# ---- length laws as text ---------------------------------------------------------------------------------------------
+
+
+def test_theory_takes_a_length_law_as_text_and_several_in_a_list():
+    assert same(theory(law="fixed:2"), theory(law=Fixed(2)))
+    both = theory(law=["fixed:2", Uniform(1, 9)])
+    for i, law in enumerate((Fixed(2), Uniform(1, 9))):
+        one = {name: np.asarray(both[name])[..., i] for name in ("q", "logit_gap", "phase3_loss", "certified_length")}
+        assert same(one, {name: theory(law=law)[name] for name in one})
+
+
+def test_every_closed_form_takes_a_length_law_as_text():
+    beta = np.arange(5.0)
+    for closed_form in (
+        lambda law: letter_moment(any_of(1), 5, law, {0: 2}),
+        lambda law: gradient_at_zero_scores(any_of(1), 5, law, beta),
+        lambda law: linear_attention_gradient(any_of(1), 5, law, beta),
+        lambda law: population_path(5, 1, law, JOINT).loss,
+    ):
+        assert np.array_equal(closed_form("uniform:2:4"), closed_form(Uniform(2, 4)))
+
+
+@pytest.mark.parametrize("law", (3, [Fixed(2), 3], [None], b"fixed:2"))
+def test_what_is_no_length_law_is_refused(law):
+    with pytest.raises(InputError, match=r"law must be a length law or a text such as 'geometric:0\.02', not"):
+        theory(law=law)
+
+
+def test_a_text_that_names_no_law_is_refused():
+    with pytest.raises(InputError, match="length must be one of"):
+        theory(law="fixd:2")
+
+
+# ---- numbers and shapes ----------------------------------------------------------------------------------------------
+
+ONE_ARRAY = {  # of real numbers, the one under test
+    "rate_o": lambda v: theory(rate_o=v),
+    "rate_a": lambda v: theory(rate_a=v),
+    "logit_gap": lambda v: [f(50, 1, v) for f in (attention_gap, smallest_weight_gap)],
+    "eps": lambda v: logit_gap_for_attention(50, 1, v),
+    "beta_target": lambda v: population_gradient(50, 1, None, v, 0.0, 0.0),
+    "beta_other": lambda v: certified_length(1.0, 2.0, v),
+    "length": lambda v: logit_gap_for_length(v, 2.0, 0.5),
+    "excess": lambda v: output_phase(50, 1, None, 1.0).steps_to(v, 0.0, 0.0, 1.0),
+    "beta": lambda v: gradient_at_zero_scores(any_of(1), 5, Fixed(2), v),
+    "times": lambda v: population_flow(50, 1, None, v),
+    "start": lambda v: population_path(50, 1, None, JOINT, start=v),
+}
+
+
+@pytest.mark.parametrize("value", (1 + 0j, "20", True, None, [1j, 2j], [1.0, None], np.array([True])))
+@pytest.mark.parametrize("name", ONE_ARRAY)
+def test_what_is_no_real_number_is_refused_by_name(name, value):
+    with pytest.raises(InputError, match=rf"^{name} must be real numbers, not "):
+        ONE_ARRAY[name](value)
+
+
+def test_real_numbers_of_every_kind_are_taken():
+    for rate in (20, np.float32(20), Fraction(20), np.array(20, dtype=np.uint8), [20.0], np.array([Fraction(20)])):
+        assert same({"g": np.ravel(theory(rate_o=rate)["logit_gap"])}, {"g": np.ravel(theory()["logit_gap"])})
+    assert theory(rate_o=10**30)["beta_target"] == 8e28
+
+
+BROADCASTING = [
+    lambda a, b: share_moments(a + 50, b),
+    lambda a, b: output_update(50, a, None, b),
+    lambda a, b: output_gap(50, a, None, b),
+    lambda a, b: attention_drive(50, a, None, b),
+    lambda a, b: attention_update(50, a, None, 20.0, b),
+    lambda a, b: logit_gap(50, a, None, 20.0, b),
+    lambda a, b: attention_gap(50, a, b),
+    lambda a, b: smallest_weight_gap(50, a, b),
+    lambda a, b: logit_gap_for_attention(50, a, b / 10),
+    lambda a, b: rate_a_for_logit_gap(50, a, None, 20.0, b),
+    lambda a, b: certified_length(a, b, 0.5),
+    lambda a, b: logit_gap_for_length(a, b, 0.5),
+    lambda a, b: output_phase(50, a, None, b),
+    lambda a, b: attention_moments(50, a, None, b),
+    lambda a, b: population_gradient(50, 1, None, a, b, 0.0),
+    lambda a, b: output_step_covariance(50, a, None, b, 0.1),
+    lambda a, b: random_scores_variance(50, a, None, b, 0.1),
+    lambda a, b: window_failure_bound(50, a, None, b, 0.1),
+    lambda a, b: theory(50, a, None, b),
+]
+
+
+@pytest.mark.parametrize("closed_form", BROADCASTING)
+def test_shapes_that_do_not_broadcast_are_refused_with_their_names(closed_form):
+    closed_form(np.array([1, 2]), np.array([[1], [2], [3]]))
+    with pytest.raises(InputError, match=r"^arguments must have shapes that broadcast, not \w+ \(2,\), \w+ \(3,\)$"):
+        closed_form(np.array([1, 2]), np.array([1, 2, 3]))
+
+
+def test_lists_of_different_lengths_are_refused():
+    with pytest.raises(InputError, match=r"^d must be a number or an array, not \[50, \[60\]\]$"):
+        theory(d=[50, [60]])
+    with pytest.raises(InputError, match=r"^beta must be a number or an array"):
+        attention_only_bound(0.5, [[1.0], [2.0, 3.0]])
+
+
+def test_a_long_value_is_shown_on_one_line_by_its_ends():
+    text = shown(np.arange(10_000.0).tolist())
+    assert len(text) == 83 and text.startswith("[0.0, 1.0") and text.endswith("9999.0]") and "..." in text
+    assert shown(np.zeros((2, 2))) == "array([[0., 0.], [0., 0.]])"
+    assert shown("a" * 81) == repr("a" * 40 + "..." + "a" * 40) and shown("a" * 80) == repr("a" * 80)
+
+
+# ---- population dynamics ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phases", (None, "AO", ["AO"], 3, [("AO", 3, 1.0)], [("AO", 3, 1.0, 1.0, 1.0)], [3], {}))
+def test_phases_that_are_no_list_of_four_things_each_are_refused(phases):
+    with pytest.raises(InputError, match=r"^phases must be a list of \(layer, steps, rate_o, rate_a\), not of "):
+        population_path(50, 1, None, phases)
+
+
+@pytest.mark.parametrize("start", (0, (1, 2), (0, 0, 0, 0), (0, math.nan, 0), (0, 0, math.inf), [[0, 0, 0]]))
+def test_a_start_that_is_not_three_finite_numbers_is_refused(start):
+    for run in (
+        lambda: population_path(50, 1, None, JOINT, start=start),
+        lambda: population_flow(50, 1, None, [0.0, 1.0], start=start),
+    ):
+        with pytest.raises(InputError, match=r"^start must be three finite numbers \(beta_S, beta_o, g\), not "):
+            run()
+
+
+@pytest.mark.parametrize("limit", (math.nan, None, "1", -math.inf))
+def test_a_loss_limit_that_is_no_number_is_refused(limit):
+    with pytest.raises(InputError, match=r"^loss_limit must be"):
+        population_path(50, 1, None, JOINT, loss_limit=limit)
+
+
+@pytest.mark.parametrize("start", ((1e200, 0, 0), (1.7e308, -1.7e308, 0), (0, 1e200, 5)))
+def test_a_start_too_large_for_a_loss_ends_at_once_with_an_infinite_one(start):
+    path = population_path(50, 1, None, JOINT, start)
+    assert path.loss.tolist() == [math.inf] and path.phase_ends == (0,)
+    assert 0 <= path.accuracy[0] <= 1
+
+
+def test_a_path_that_diverges_ends_with_its_first_infinite_loss():
+    path = population_path(50, 1, None, [("AO", 300, 1e5, 1e5)])
+    assert np.all(np.isfinite(path.loss[:-1])) and path.loss[-1] == math.inf
+    assert 10 < len(path.loss) < 300 and path.phase_ends == (len(path.loss) - 1,)
+
+
+def test_a_state_that_overflows_has_no_accuracy():
+    path = population_path(2, 1, None, [("O", 1, 1.7e308, 0.0)], start=(100.0, 0.0, 0.0))
+    assert not np.isfinite(path.beta_target[-1])
+    assert path.loss[-1] == math.inf and np.isfinite(path.accuracy[0]) and np.isnan(path.accuracy[-1])
+
+
+def test_a_flow_that_leaves_the_range_of_floats_is_refused():
+    with pytest.raises(InputError, match=r"^start \[1e\+200, 0\.0, 0\.0\] is too large for gradient flow: "):
+        population_flow(50, 1, None, [0.0, 1.0], start=(1e200, 0, 0))
+
+
+@pytest.mark.parametrize("times", ([0.0, math.inf], [0.0, math.nan], [1.0, 0.5], [-1.0], [], 1.0))
+def test_times_of_a_flow_ascend_and_end(times):
+    with pytest.raises(InputError, match=r"^times must ascend from 0"):
+        population_flow(50, 1, None, times)
+
+
+# ---- the output phase at extreme scores ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("far", (700.0, 710.0, 750.0, 1e5, math.inf))
+def test_the_output_phase_at_extreme_scores_is_its_limit(far):
+    # all attention on the targets: two letters to fit, each seen whole; none on them: only words of targets alone count
+    phase = output_phase(50, 1, "uniform:1:9", far)
+    m = phase.moments
+    assert phase.minimum == pytest.approx(0, abs=1e-300)
+    assert phase.eigenvalues.tolist() == pytest.approx([2 * m.negative / 49, 2 * m.q], rel=1e-14)
+    assert (phase.beta_target, phase.beta_other) == pytest.approx((2, 0), abs=1e-14)
+    assert phase.exponential_bound == phase.universal_bound == 0
+    assert phase.exact_steps_to(1e-9, 0.0, 0.0, phase.best_rate) > 1
+
+    phase = output_phase(50, 1, "uniform:1:9", -far)
+    m = phase.moments
+    alone = sum(0.02**n for n in range(1, 10)) / 9  # P(words of targets alone)
+    wanted = sorted([2 * alone, 2 * (1 - alone) / 49])
+    assert phase.eigenvalues.tolist() == pytest.approx(wanted, rel=1e-14)
+    assert phase.beta_target == pytest.approx(2, rel=1e-13)
+    assert phase.exponential_bound == phase.universal_bound == math.inf
