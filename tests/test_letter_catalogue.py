@@ -72,7 +72,9 @@ SIZES = {  # range of the scores, largest output weight: both sides of every gua
     "the largest near weights": (1.0, 0.99 * FAR_WEIGHTS),
     "weights beyond": (0.99 * FAR_SCORES, 1.01 * FAR_WEIGHTS),
     "far scores and huge weights": (3000.0, 1e100),
+    "the smallest near weights": (0.99 * FAR_SCORES, 1.01 / FAR_WEIGHTS),
     "tiny weights": (100.0, 1e-60),
+    "the tiniest weights": (0.99 * FAR_SCORES, 1e-290),
 }
 sizes = pytest.mark.parametrize("spread, size", SIZES.values(), ids=SIZES)
 

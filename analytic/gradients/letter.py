@@ -36,7 +36,8 @@ once per digit.
 
 Words with few of the letters are kept as lists of (letter, count) instead, and treated one by one. So is everything
 while some scores lie so far apart that exp(alpha - max alpha) could underflow in a word without the best letter:
-then each word subtracts the largest score among its own letters. The choice depends on the current state only.
+then each word subtracts the largest score among its own letters; and while all output weights of a head are so small
+that S could underflow. The choice depends on the current state only.
 
 Many words are cut into parts, which threads evaluate side by side; loss and gradients are added part after part. How
 many parts depends on the words only, never on the threads, so that any machine computes the same bits. Codes that no
@@ -73,7 +74,7 @@ LARGEST = 2**31 - 1  # count, and length of a sampled word
 
 SPARSE_DENSITY = 0.025  # below this share of nonzero counts, lists of letters are faster
 FAR_SCORES = 200.0  # within them and FAR_WEIGHTS nothing overflows: 1 / Z <= e^200 / (UNIT HALF) < 2^800,
-FAR_WEIGHTS = 1e30  # and f - y and o, which multiply it, stay near 2^100
+FAR_WEIGHTS = 1e30  # and f - y and o, which multiply it, stay near 2^100; from 1 / FAR_WEIGHTS on no S underflows
 
 LARGE = 4e6  # words times letters from which on a run is cut into parts: a step of 0.3 ms, 0.05 of which threads cost
 PARTS = 16  # of the words, at most
@@ -635,7 +636,8 @@ def _pass(layout, alpha, beta, work, backward):
     near = True
     for h in range(alpha.shape[0]):
         near &= alpha[h].max() - alpha[h].min() <= FAR_SCORES
-        near &= max(beta[h].max(), -beta[h].min()) <= FAR_WEIGHTS
+        size = max(beta[h].max(), -beta[h].min())
+        near &= size == 0.0 or 1 / FAR_WEIGHTS <= size <= FAR_WEIGHTS
     if near and not layout.starts.size:
         return _by_block(layout, alpha, beta, work, backward)
     return _by_word(layout, alpha, beta, near, work, backward)
