@@ -17,6 +17,7 @@ MODULES = (
     "gradients",
     "symmetries",
     "uniform_attention",
+    "length_laws",
     "moments",
     "phase_one",
     "phase_two",
@@ -25,11 +26,13 @@ MODULES = (
     "certificates",
     "failures",
     "random_init",
+    "random_scores",
     "finite_sample",
     "sampled_steps",
     "theorem",
     "joint",
     "icl_bigram",
+    "slr",
 )
 
 
