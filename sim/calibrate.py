@@ -2,15 +2,17 @@
 
 Every stage keeps what the earlier ones chose and trains on search seeds (1000 and up), never on reported ones.
 
-Occurrence and OR:
+All tasks but AND:
 
-joint     both rates 1; the fewest steps whose train loss meets the printed bounds on mean and deviation
-converge  the largest rates of a single layer's phase to convergence that match the rows A and O (score <= 1), or
-          the best one; as many steps as joint at most.
-          eta_O <= 1 is safe at any attention: the Hessian 2 E[a a^T] has no eigenvalue above 2
+joint     both rates and the number of steps: the fewest steps that meet the bounds on mean and deviation where the
+          paper prints bounds, else the nearest mean; the test metric must round to the printed one
+converge  steps and eta_O of a single layer's phase to convergence, against the row O, then eta_A against the row A: the
+          largest rates of those that match (score <= 1), or the best one.
+          Letters: eta_O <= 1 is safe at any attention: the Hessian 2 E[a a^T] has no eigenvalue above 2.
+          SLR: eta_O <= 0.03 is safe where attention has found the token: 2 E[o o^T] has one of d + 1 = 51
 one_step  eta_O and eta_A of single steps, against the rows O(1x)->A(1x) and A(1x)->O; where the paper prints
-          accuracy 1.00 after O(1x)->A(1x) a candidate must reach that too, and the three phases (both inits),
-          which reach the ideal gaps in the paper's figures, must end at or below joint GD's train loss
+          accuracy 1.00 after O(1x)->A(1x) a candidate must reach that too. Occurrence and OR: the three phases (both
+          inits), which reach the ideal gaps in the paper's figures, must end at or below joint GD's train loss
 
 AND, whose init and number of attention steps the paper does not tell us either:
 
@@ -35,14 +37,54 @@ from . import paper, tables
 from .config import resolve
 from .runs import train_all
 from .seeds import parse_seeds
-from .settings import settings_for, stored
+from .settings import stored
 from .tasks import make_task
 
-JOINT_STEPS = (500, 2000, 8000)
-CONVERGE = {"A": (0.5, 1.0, 2.0, 5.0), "O": (0.25, 0.5, 1.0)}
-ONE_STEP_O = tuple(np.arange(10, 23.5, 0.5).tolist())
-ONE_STEP_A = (25.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 600.0, 800.0)
 ROUNDS_TO_ONE = 0.995  # printed as 1.00
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where the settings of a task are searched."""
+
+    joint: tuple  # (eta_A, eta_O)
+    joint_steps: tuple
+    converge: dict  # layer: rates
+    converge_steps: tuple  # () for as many as joint
+    one_step: dict  # layer: rates
+    three_phases: bool = False  # must three phases reach joint's loss?
+
+
+_LETTERS = Grid(
+    joint=((1.0, 1.0),), joint_steps=(500, 2000, 8000),
+    converge={"A": (0.5, 1.0, 2.0, 5.0), "O": (0.25, 0.5, 1.0)}, converge_steps=(),
+    one_step={"A": (25.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 600.0, 800.0),
+              "O": tuple(np.arange(10, 23.5, 0.5).tolist())},
+    three_phases=True,
+)
+GRIDS = {
+    "occurrence": _LETTERS,
+    "or": _LETTERS,
+    "even_pairs": Grid(
+        joint=((1.0, 1.0), (2.0, 2.0), (5.0, 5.0), (10.0, 10.0)), joint_steps=(100, 200, 300, 500, 700, 1000, 2000),
+        converge={"A": (1.0, 3.0, 10.0), "O": (1.0, 3.0, 10.0)}, converge_steps=(500, 1000, 2000),
+        one_step={"A": (30.0, 60.0, 100.0, 150.0, 200.0, 300.0, 400.0, 600.0),
+                  "O": (40.0, 60.0, 70.0, 80.0, 90.0, 95.0, 100.0, 110.0, 120.0, 150.0)},
+    ),
+    "icl_bigram": Grid(
+        joint=((50.0, 50.0), (100.0, 100.0), (50.0, 100.0)), joint_steps=(300, 500, 700, 1000, 2000),
+        converge={"A": (10.0, 30.0, 100.0), "O": (3.0, 5.0, 7.0, 10.0, 12.0, 15.0, 20.0)},
+        converge_steps=(200, 300, 400, 500),
+        one_step={"A": (500.0, 700.0, 1000.0, 1500.0, 2000.0, 3000.0, 5000.0, 7000.0, 10000.0),
+                  "O": (150.0, 175.0, 200.0, 225.0, 250.0, 275.0, 300.0)},
+    ),
+    "slr": Grid(
+        joint=((0.03, 0.03), (0.05, 0.03), (0.1, 0.03)), joint_steps=(200, 400, 700, 1000, 2000),
+        converge={"A": (0.1, 0.3, 1.0, 3.0), "O": (0.01, 0.02, 0.03)}, converge_steps=(400, 700, 1000, 2000),
+        one_step={"A": (3.0, 10.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 800.0),
+                  "O": (2.0, 2.5, 2.75, 3.0, 3.25, 3.5, 4.0, 5.0)},
+    ),
+}
 
 AND_SCALES = (0.1, 0.5, 1.0, 2.0)
 AND_RATES_A = (3.0, 10.0, 30.0)
@@ -87,6 +129,7 @@ class Calibration:
             lines.append(f"attention_steps = {self.chosen['attention_steps']}")
         lines.append(f"limits = {{converge = {limits['converge']}, joint = {limits['joint']}}}")
         lines.append(f"init_scale = {list(self.chosen['init_scale'])}")
+        lines += ["init_over_sqrt_d = true"] * stored()[self.task].get("init_over_sqrt_d", False)
         return "\n".join(lines)
 
     def __repr__(self):
@@ -121,7 +164,7 @@ def calibrate(task, seeds=range(1000, 1020), *, jobs=None, progress=False):
     seeds = parse_seeds(seeds)
     if len(seeds) < 2:
         raise InputError(f"seeds must be at least two, as deviations over them are compared, not {len(seeds)}")
-    search = _AndSearch if task == "and" else _OneHeadSearch
+    search = _AndSearch if task == "and" else _GridSearch
     return search(task, seeds, jobs, progress).run()
 
 
@@ -153,59 +196,72 @@ class _Search:
         return min(found, key=lambda c: c.score)
 
 
-class _OneHeadSearch(_Search):
-    """Occurrence and OR."""
+class _GridSearch(_Search):
+    """All tasks but AND."""
 
     def run(self):
+        self.grid = GRIDS[self.task]
         joint = self.joint()
         steps = joint.settings["steps"]
-        converge = self.converge(steps)
+        converge, converge_steps = self.converge(self.grid.converge_steps or (steps,))
         chosen = {
-            "rates": {"one_step": self.one_step(converge, steps, joint.losses["joint"]), "converge": converge,
-                      "joint": {"A": 1.0, "O": 1.0}},
-            "limits": {"converge": steps, "joint": steps},
-            "init_scale": settings_for(make_task(self.task)).init_scale,
+            "rates": {"one_step": self.one_step(converge, converge_steps, joint.losses["joint"]), "converge": converge,
+                      "joint": {layer: joint.settings[layer] for layer in "AO"}},
+            "limits": {"converge": converge_steps, "joint": steps},
+            "init_scale": stored()[self.task]["init_scale"],
         }
         return Calibration(self.task, self.seeds, self.candidates, chosen)
 
     def joint(self):
-        number = self.published("Joint GD")
-        for steps in JOINT_STEPS:
-            losses = _losses(self.train([("joint", dict(rate_a=1.0, rate_o=1.0, steps=steps))])[0])
-            mean, deviation = _mean_std(losses)
-            met = mean < number.value and deviation < number.std
-            note = f"bounds {'met' if met else 'not met'}: mean < {number.value:g}, deviation < {number.std:g}"
-            self.add("joint", {"steps": steps}, {"joint": mean, "deviation": deviation}, steps if met else None, note)
+        loss, printed = self.published("Joint GD"), self.published("Joint GD", "test_metric").value
+        longest = self.grid.joint_steps[-1]
+        for a, o in self.grid.joint:
+            runs = self.train([(f"joint({longest}x)", dict(rate_a=a, rate_o=o, record_every=100))])[0]
+            for steps in self.grid.joint_steps:
+                losses = _losses(runs, steps)
+                mean, deviation = _mean_std(losses)
+                metric = np.nan if runs.diverged else float(runs.test_metric.sel(step=steps).values.mean())
+                met = deviation <= loss.std and abs(metric - printed) <= paper.ROUNDING
+                met &= mean < loss.value if loss.is_bound else np.isfinite(mean)
+                score = steps if loss.is_bound else self.score("Joint GD", losses)
+                note = (f"bounds {'met' if met else 'not met'}: mean < {loss.value:g}, deviation <= {loss.std:g}, "
+                        if loss.is_bound else f"deviation <= {loss.std:g}: {bool(deviation <= loss.std)}, ")
+                self.add("joint", {"A": a, "O": o, "steps": steps}, {"joint": mean, "deviation": deviation},
+                         score if met else None, f"{note}{make_task(self.task).test_metric} {metric:.4f}")
         return self.best("joint")
 
     def converge(self, steps):
         best = {}
-        for layer, name in (("A", "rate_a"), ("O", "rate_o")):
-            results = self.train([(layer, {name: rate, "steps": steps}) for rate in CONVERGE[layer]])
-            stage = f"converge {layer}"
-            for rate, runs in zip(CONVERGE[layer], results, strict=True):
-                self.add(stage, {layer: rate}, {layer: _losses(runs).mean()}, self.score(layer, _losses(runs)))
+        for layer, name in (("O", "rate_o"), ("A", "rate_a")):
+            rates, stage = self.grid.converge[layer], f"converge {layer}"
+            results = self.train([(layer, {name: rate, "steps": steps[-1]}) for rate in rates])
+            for (rate, runs), count in product(zip(rates, results, strict=True), steps):
+                losses = _losses(runs, count)
+                self.add(stage, {layer: rate, "steps": count}, {layer: losses.mean()}, self.score(layer, losses))
             # all that match are equally good; the largest of them gets nearest to convergence within the steps
-            matching = [c for c in self.candidates if c.stage == stage and c.score <= 1] or [self.best(stage)]
-            best[layer] = max(c.settings[layer] for c in matching)
-        return best
+            found = self.best(stage)
+            matching = [c for c in self.candidates if c.stage == stage and c.score <= 1] or [found]
+            found = max(matching, key=lambda c: (c.settings["steps"], c.settings[layer]))
+            best[layer], steps = found.settings[layer], (found.settings["steps"],)
+        return {layer: best[layer] for layer in "AO"}, steps[0]
 
     def one_step(self, converge, steps, joint_loss):
-        end = {"rate_o": converge["O"], "steps": steps}
-        first = self.train([("A(1x)->O", dict(rate_a=a, **end)) for a in ONE_STEP_A])
-        attention_first = dict(zip(ONE_STEP_A, first, strict=True))
-        grid = list(product(ONE_STEP_O, ONE_STEP_A))
-        must_be_right = self.published("O(1x)->A(1x)", "test_metric").value >= ROUNDS_TO_ONE
+        end, (rates_a, rates_o) = {"rate_o": converge["O"], "steps": steps}, map(self.grid.one_step.get, "AO")
+        first = self.train([("A(1x)->O", dict(rate_a=a, **end)) for a in rates_a])
+        attention_first = dict(zip(rates_a, first, strict=True))
+        grid = list(product(rates_o, rates_a))
+        must_be_right = (make_task(self.task).test_metric == "test_accuracy"
+                         and self.published("O(1x)->A(1x)", "test_metric").value >= ROUNDS_TO_ONE)
         for (o, a), runs in zip(grid, self.train([("O(1x)->A(1x)", dict(rate_o=o, rate_a=a)) for o, a in grid]),
                                 strict=True):
             losses = {"O(1x)->A(1x)": _losses(runs).mean(), "A(1x)->O": _losses(attention_first[a]).mean()}
             score = self.score("O(1x)->A(1x)", _losses(runs)) + self.score("A(1x)->O", _losses(attention_first[a]))
             accuracy = np.mean([run.test_metric[-1] for run in runs.runs])
-            wrong = must_be_right and accuracy < ROUNDS_TO_ONE
+            wrong = (must_be_right and accuracy < ROUNDS_TO_ONE) or not np.isfinite(score)
             self.add("one_step", {"A": a, "O": o}, losses, None if wrong else score,
-                     f"accuracy {accuracy:.3f} after O(1x)->A(1x)" if wrong else "")
+                     f"{accuracy:.3f} right after O(1x)->A(1x)" if wrong else "")
         best = self.best("one_step")
-        while fault := self.three_phase_fault(best.settings, end, joint_loss):
+        while self.grid.three_phases and (fault := self.three_phase_fault(best.settings, end, joint_loss)):
             self.candidates[self.candidates.index(best)] = replace(best, score=None, note=fault)
             best = self.best("one_step")
         return best.settings
@@ -298,8 +354,9 @@ class _AndSearch(_Search):
 
 
 def _losses(runs, step=-1):
-    """Train losses at a step (-1: the last); a diverged run counts as infinite, so that its candidate cannot win."""
-    return np.array([np.inf if run.diverged else run.train_loss[step] for run in runs.runs])
+    """Train losses at a step, or at the last one; a diverged run counts as infinite: its candidate cannot win."""
+    return np.array([np.inf if run.diverged else run.train_loss[min(step, len(run.train_loss) - 1)]
+                     for run in runs.runs])
 
 
 def _mean_std(losses):

@@ -6,7 +6,9 @@ Where a task's gaps are costly they are kept at some steps of each phase and at 
 """
 
 import math
+import threading
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -82,7 +84,7 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
     InputError : the loss at the init is not finite
     """
     task = config.make_task()
-    data, test_data = task.data(seed)
+    data, test_data = _Data.of(task, seed)
     state = tuple(task.initial(seed, config.init, config.init_scale))
     start = task.descend(data, state, 0.0, 0.0, 0, math.inf)
     initial_loss = float(start[0][0])
@@ -126,6 +128,30 @@ def train(config, seed, should_stop=lambda: False, on_steps=lambda count: None):
         parameters={name: np.stack(states) for name, states in zip(task.layers, zip(*kept, strict=True), strict=True)},
         **recorder.arrays(),
     )
+
+
+class _Data:
+    """The data of the last few seeds, made once for all plans: threads that need the same wait for it."""
+
+    KEPT = 2  # a thread each on machines like ours; who comes later makes them anew
+    LARGE = 2**30  # bytes that are not kept
+
+    def __init__(self, task, seed):
+        self.make, self.lock, self.data = partial(task.data, seed), threading.Lock(), None
+
+    @classmethod
+    def of(cls, task, seed):
+        return task.data(seed) if task.nbytes() > cls.LARGE else cls.kept(task, seed).get()
+
+    @staticmethod
+    @lru_cache(KEPT)
+    def kept(task, seed):
+        return _Data(task, seed)
+
+    def get(self):
+        with self.lock:
+            self.data = self.data or self.make()
+        return self.data
 
 
 def _first_blown(path, limit):

@@ -69,7 +69,8 @@ def train_all(configs, seeds, *, jobs=None, progress=False, out=None):
     seeds, jobs = parse_seeds(seeds), whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs)
     if out is not None:
         store.check_writable(out)
-    wanted = [(config, seed) for config in dict.fromkeys(configs) for seed in seeds]
+    configs = list(configs)
+    wanted = [(config, seed) for seed in seeds for config in dict.fromkeys(configs)]  # plans share a seed's data
     done = {pair: run for pair in wanted if (run := stored_run(out, *pair)) is not None}
     with closing(train_each([pair for pair in wanted if pair not in done], Threads(jobs, out), progress)) as ended:
         for pair, run in ended:

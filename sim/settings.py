@@ -1,5 +1,6 @@
 """The stored settings (rates, steps, init scales), one set per task, shared by all plans."""
 
+import math
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -8,6 +9,11 @@ from importlib.resources import files
 from .tasks import MODELS, make_task
 
 D = 50  # the alphabet size of the paper's letter tasks
+UNITS = {  # (eta_A, eta_O) of single steps that make the same difference at every size, from the first updates
+    "even_pairs": lambda task: (task.max_length, task.max_length),
+    "icl_bigram": lambda task: (task.pairs * task.d, task.pairs * task.d),
+    "slr": lambda task: (task.tokens / task.d, task.tokens),
+}
 
 
 @dataclass(frozen=True)
@@ -36,18 +42,24 @@ def settings_for(task):
 
     Letters in general: one-step eta_O = 0.35 d (inside the window (d/4, ~d/2) of phase 1), eta_A = 8 d, every other
     rate 1; but eta_O = 1/H of a phase to convergence: the Hessian of H heads' weights has no eigenvalue above 2 H.
-    The other tasks have their stored settings at every size, with single steps in proportion to ``one_step_unit``.
+    The other tasks have their stored settings at every size, with rates of single steps in proportion to ``UNITS``.
     """
     found = stored().get(task.name)
     if found and found["at"].items() <= task.settings().items():
-        return Settings(found["rates"], found["limits"], tuple(found["init_scale"]))
+        return Settings(found["rates"], found["limits"], _init_scale(found, task))
     if task.name in MODELS:
-        units = zip("AO", task.one_step_unit(), make_task(task.name, **found["at"]).one_step_unit(), strict=True)
+        units = zip("AO", UNITS[task.name](task), UNITS[task.name](make_task(task.name, **found["at"])), strict=True)
         one_step = {layer: found["rates"]["one_step"][layer] * here / there for layer, here, there in units}
-        return Settings(found["rates"] | {"one_step": one_step}, found["limits"], tuple(found["init_scale"]))
+        return Settings(found["rates"] | {"one_step": one_step}, found["limits"], _init_scale(found, task))
     general = stored()["general"]
     one_step = {layer: factor * task.d for layer, factor in general["one_step_over_d"].items()}
     converge = {**general["rates"]["converge"], "O": general["rates"]["converge"]["O"] / task.heads}
     scale = found["init_scale"] if found else general["init_scale"]
     return Settings({"one_step": one_step, "converge": converge, "joint": general["rates"]["joint"]},
                     general["limits"], tuple(scale))
+
+
+def _init_scale(found, task):
+    """Standard deviations of the entries; in high dimension some tasks want vectors of a given length."""
+    shrink = math.sqrt(task.d) if found.get("init_over_sqrt_d") else 1.0
+    return tuple(scale / shrink for scale in found["init_scale"])

@@ -125,6 +125,9 @@ class Scripted:
     layers = ("alpha", "beta")
     gap_offsets = None
 
+    def nbytes(self):
+        return math.inf  # never shared between runs
+
     def data(self, seed):
         return "train", "test"
 
