@@ -139,7 +139,7 @@ def test_a_path_ends_with_the_first_loss_above_the_limit_or_not_a_number():
 def test_joint_descent_on_infinite_data_ends_near_the_noise_but_above_the_oracle():
     path = slr.line_path(50, 10, 0.1, [("AO", 2000, 0.03, 0.03)])
     assert slr.oracle_risk(0.1) < path.loss[-1] < 0.012
-    assert path.share[-1] > 0.99 and np.all(np.diff(path.loss) < 0)
+    assert path.share[-1] > 0.97 and np.all(np.diff(path.loss) < 0)
 
 
 def test_samples_follow_the_infinite_data_path():
