@@ -33,20 +33,28 @@ COPIED = ("analytic", "sim", "proofs_check", "tests", "setup.cfg", "pyproject.to
 TESTS = {  # of each file, those that fail soonest first
     "analytic/gradients/letter.py": ("letter_gradients", "letter_words", "letter_large", "letter_catalogue"),
     "analytic/gradients/letter_twin.py": ("letter_gradients", "letter_catalogue"),
+    "analytic/errors.py": ("closed_form_edges", "closed_form_arguments", "lengths", "languages"),
     "analytic/languages.py": ("languages", "closed_form_arguments", "lengths", "analytic_names"),
-    "analytic/lengths.py": ("lengths", "closed_form_arguments", "analytic_names"),
-    "analytic/moments.py": ("moments", "one_step", "closed_form_arguments", "analytic_names"),
-    "analytic/one_step.py": ("one_step", "bounds", "closed_form_arguments", "analytic_names"),
-    "analytic/bounds.py": ("bounds", "closed_form_arguments", "analytic_names"),
+    "analytic/lengths.py": ("lengths", "closed_form_arguments", "closed_form_edges", "analytic_names"),
+    "analytic/polynomials.py": ("lengths", "analytic_names"),
+    "analytic/moments.py": ("moments", "one_step", "closed_form_arguments", "closed_form_edges", "analytic_names"),
+    "analytic/shares.py": ("moments", "bounds", "population", "closed_form_edges", "analytic_names"),
+    "analytic/one_step.py": ("one_step", "bounds", "closed_form_arguments", "closed_form_edges", "analytic_names"),
+    "analytic/bounds.py": ("bounds", "closed_form_arguments", "closed_form_edges", "analytic_names"),
+    "analytic/population.py": ("population", "closed_form_edges", "bounds", "analytic_names"),
+    "analytic/phase_three.py": ("bounds", "closed_form_edges", "hessian_and_lag", "analytic_names"),
+    "analytic/three_phases.py": ("bounds", "closed_form_edges", "analytic_names"),
+    "analytic/failures.py": ("bounds", "closed_form_edges", "analytic_names"),
+    "analytic/random_init.py": ("random_init", "closed_form_edges", "analytic_names"),
     "sim/plans.py": ("plans", "runs", "letter_catalogue"),
     "sim/descent.py": ("simulator_edges", "runs"),
     "sim/tasks/letters.py": ("simulator_edges", "runs"),
     "sim/paper.py": ("tables", "simulator_edges"),
 }
 # Compiling takes seconds. Where a test of these says, uncompiled, that a number is wrong, it is wrong compiled, too.
-INTERPRETED = "complex_step or twin_says or two_words_by_hand"
+INTERPRETED = {"analytic/gradients/letter.py": "complex_step or twin_says or two_words_by_hand"}
 PER_LINE = 2  # changes of a line
-CPU_SECONDS = {False: 60, True: 20}  # by whether interpreted; a change can make a loop endless
+CPU_SECONDS = 60  # a change can make a loop endless
 MEMORY = 8 << 30
 FILLER = 400  # characters at the end of a file, more than any change adds
 FORK = multiprocessing.get_context("fork")  # the imports are done once
@@ -306,14 +314,17 @@ class Copy:
         (self.folder / file).write_bytes(source + b"#" * (size - len(source)))
         os.utime(self.folder / file, (0, 0))
 
-    def run(self, tests, interpreted, mutant=None):
-        """The outcome of the tests, files or names, on ``mutant`` or on unchanged sources."""
+    def run(self, tests, interpreted="", mutant=None, first=()):
+        """The outcome of the tests, files or names, on ``mutant`` or on unchanged sources.
+
+        ``interpreted``: which of them run, uncompiled; if empty, all do, compiled. ``first``: names to begin with.
+        """
         if mutant:
             source = self.sources[mutant.file]
             self.write(mutant.file, source[: mutant.start] + mutant.new + source[mutant.end :])
         receiver, sender = FORK.Pipe(duplex=False)
         cold = mutant is not None and mutant.compiled
-        process = FORK.Process(target=run_tests, args=(self.folder, tests, interpreted, cold, sender))
+        process = FORK.Process(target=run_tests, args=(self.folder, tests, interpreted, cold, first, sender))
         process.start()
         sender.close()
         process.join()
@@ -333,9 +344,15 @@ class Copy:
 
 
 class Watcher:
-    """A pytest plugin that remembers how the first failure came about."""
+    """A pytest plugin that runs some tests first, and remembers how the first failure came about."""
 
     outcome = Outcome("survived")
+
+    def __init__(self, first):
+        self.first = first
+
+    def pytest_collection_modifyitems(self, items):
+        items.sort(key=lambda item: item.nodeid not in self.first)
 
     def pytest_exception_interact(self, node, call, report):
         import pytest
@@ -345,12 +362,12 @@ class Watcher:
         self.outcome = Outcome(how, node.nodeid, wrong)
 
 
-def run_tests(folder, tests, interpreted, cold, sender):
+def run_tests(folder, tests, interpreted, cold, first, sender):
     """In a process of its own: pytest in ``folder`` up to the first failure; sends an `Outcome`."""
     import numba
     import pytest
 
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS[interpreted], CPU_SECONDS[interpreted] + 1))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     os.chdir(folder)
     with open("log", "w") as log:
@@ -359,14 +376,14 @@ def run_tests(folder, tests, interpreted, cold, sender):
     sys.path[:] = [str(folder), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
     for name in [name for name in sys.modules if name.partition(".")[0] in COPIED]:
         del sys.modules[name]
-    numba.config.DISABLE_JIT = interpreted
+    numba.config.DISABLE_JIT = bool(interpreted)
     if cold:
         numba.config.CACHE_DIR = tempfile.mkdtemp(dir=folder)
     quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the parent has imported hypothesis
     options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants", *quiet]
     if interpreted:
-        options += ["-k", INTERPRETED]
-    watcher = Watcher()
+        options += ["-k", interpreted]
+    watcher = Watcher(first)
     code = pytest.main([*options, *tests], plugins=[watcher])
     assert Path(sys.modules["analytic"].__file__).is_relative_to(folder)
     if (code == 0) != (watcher.outcome.how == "survived"):
@@ -375,18 +392,20 @@ def run_tests(folder, tests, interpreted, cold, sender):
 
 
 def start_worker():
-    global COPY
-    COPY = Copy()
+    global COPY, CATCHING
+    COPY, CATCHING = Copy(), defaultdict(set)
 
 
 def judge(mutant):
-    """The outcome of a mutant; a compiled one is tried uncompiled first."""
+    """The outcome of a mutant; a compiled one is tried uncompiled first. Tests that caught its neighbours go first."""
     files = tuple(f"tests/test_{name}.py" for name in TESTS[mutant.file])
-    for interpreted in (True, False) if mutant.compiled else (False,):
-        outcome = COPY.run(files, interpreted, mutant)
+    first = CATCHING[mutant.file, mutant.where]
+    for interpreted in ([INTERPRETED[mutant.file]] if mutant.compiled and mutant.file in INTERPRETED else []) + [""]:
+        outcome = COPY.run(files, interpreted, mutant, first)
         if outcome.wrong_number or not interpreted:
             if outcome.how != "survived":
                 COPY.check((outcome.test.partition("[")[0],) if outcome.test else files, interpreted)
+                first.add(outcome.test)
             return outcome
 
 
@@ -454,6 +473,8 @@ def import_for_all():
 EQUIVALENT = (  # changes that make no difference: a regular expression for their lines, and the reason
     # ---- speed and memory only
     (r"module: SPARSE_DENSITY = ", "both ways of keeping words give the same results"),
+    (r"module: (LARGE|PARTS|PART_BLOCKS|THREADS) = ", "how many words make how many parts, and who computes them"),
+    (r"letter\.py:\d+ module: (CACHE|LINE) = ", "which codes are asked for ahead"),
     (r"make_room: if needed > digits:  =>  if \(needed >= digits\)", "copies the codes to an array of the same size"),
     (r"_checked_counts: .*copy=\(True\)", "copies what need not be"),
     (r"module: inner = partial", "numba compiles entry points that nobody calls"),
