@@ -121,7 +121,7 @@ def _section(key, title, content):
 
 def _glance(draft):
     results = draft.results
-    facts = [("Runs", f"{results.n_runs} of {len(results.heads)} configurations, {results.n_diverged} diverged")]
+    facts = [("Runs", f"{results.n_runs} ({results.n_diverged} diverged), of {len(results.heads)} configurations")]
     for name, counts in draft.verdicts.items():
         judged = sections.counted(counts, sections.JUDGED)
         lost = sum(count for word, count in counts.items() if "diverged" in word)

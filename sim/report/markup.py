@@ -10,7 +10,7 @@ class Markup(str):
     """Text that is HTML already; any other text is escaped where it is put in."""
 
 
-def element(name, *content, **attributes):
+def element(name, /, *content, **attributes):
     """An element; ``class_`` is class, ``aria_label`` aria-label; attributes that are None are left out.
 
     >>> element("a", "x < y", href="#top", class_=None)
@@ -61,7 +61,7 @@ def table(caption, header, rows, groups=None):
         if heading is not None:
             lines.insert(0, element("tr", element("th", heading, scope="rowgroup", colspan=width), class_="group"))
         bodies.append(element("tbody", *lines))
-    return scrolling(element("table", element("caption", caption), head, *bodies), caption)
+    return scrolling(element("table", element("caption", element("span", caption)), head, *bodies), caption)
 
 
 def disclosure(summary, *content):

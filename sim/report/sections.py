@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from .. import figures, paper, reproduce, tables
+from .. import paper, reproduce, tables
 from ..studies import FIGURES, study
 from ..studies.figure_data import FigureData
 from . import theory
@@ -53,7 +53,8 @@ class Draft:
 def settings(draft):
     """Data, plans, rates and seeds of all runs."""
     results, parts = draft.results, []
-    header = ["row of Table 1", "plan", "init, scale", "η_A", "η_O", "steps at most", "seeds", "diverged"]
+    rates = [together("η", element("sub", layer)) for layer in "AO"]
+    header = ["row of Table 1", "plan", "init, scale", *rates, "steps at most", "seeds", "diverged"]
     for task, rows in results.rows.items():
         lines = [[arrows(row.label), arrows(runs.config.plan), _init(runs.config), _list(runs.config.rate_a),
                   _list(runs.config.rate_o), ", ".join(map(str, runs.config.steps)), spans(runs.seeds), runs.diverged]
@@ -181,7 +182,8 @@ def study_figures(draft):
         def add(name=name, data=data):
             chosen, caption = study(name), FIGURES[name][0].upper() + FIGURES[name][1:] + "."
             told = [f"{key}: {_values(value)}" for key, value in chosen.summary(data).items()]
-            parts.append(figure(name, name, chosen.draw(data), caption, "; ".join(told), data.csv(), items(*told)))
+            title = name.replace("-", " ").capitalize()
+            parts.append(figure(name, title, chosen.draw(data), caption, "; ".join(told), data.csv(), items(*told)))
 
         results.careful(f"{name}.csv", add)
     absent = [name for name in FIGURES if name not in results.studies]

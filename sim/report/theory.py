@@ -11,7 +11,7 @@ from ..studies.figure_data import FigureData
 # recorded by the runs: on infinite data
 QUANTITIES = {"train_loss": "loss", "test_accuracy": "accuracy", "attention_gap": "attention_gap",
               "output_gap": "output_gap"}
-HEADER = ["plan and init", "after", *((name.replace("_", " "), ["infinite data", "runs"]) for name in QUANTITIES)]
+HEADER = ["after", *((name.replace("_", " "), ["infinite data", "runs"]) for name in QUANTITIES)]
 MEASURED = {"output_gap": ("output_gap", 1), "logit_gap": ("logit_gap", 2), "attention_gap": ("attention_gap", 2),
             "phase3_loss": ("train_loss", 3)}  # closed form: what the runs from zero init recorded after which phase
 DRAWN = ("Joint GD", "O(1x)->A(1x)->O, zero init", "A(1x)->O")
