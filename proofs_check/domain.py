@@ -44,7 +44,7 @@ class Case(SimpleNamespace):
     def __getattr__(self, name):  # of what was not given
         if name == "D":
             return self.d - self.k
-        if "length" in vars(self) and not name.startswith("_"):
+        if {"d", "k", "length"} <= set(vars(self)) and not name.startswith("_"):
             return getattr(self.moments, name)
         raise AttributeError(f"case has no {name}, only {', '.join(vars(self))}")
 
