@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
+from functools import cached_property
 
 from analytic.errors import InputError, choice, rate, real, whole
 
@@ -30,7 +31,7 @@ class RunConfig:
 
     def to_dict(self):
         """Plain JSON values, the task's settings among them."""
-        values = dataclasses.asdict(self)
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return json.loads(json.dumps(values | dict(values.pop("settings"))))
 
     @classmethod
@@ -47,7 +48,7 @@ class RunConfig:
 
         return make_task(self.task, **dict(self.settings))
 
-    @property
+    @cached_property
     def key(self):
         """Sixteen hex digits that name this configuration in a store."""
         text = json.dumps(self.to_dict(), sort_keys=True)

@@ -6,6 +6,7 @@ of w with one score alpha_j per letter; a word is decided correctly iff y f > 0 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -107,7 +108,7 @@ class LetterTask:
     def length_law(self, given=None, name="length"):
         """The length law from text, a `LengthLaw`, or None for the geometric law that balances the classes."""
         if given is None:
-            return balanced_geometric(self.language, self.d)
+            return _balanced(self.language, self.d)
         if isinstance(given, LengthLaw):
             return given
         if not isinstance(given, str):
@@ -175,6 +176,9 @@ class LetterTask:
             output = (size[..., inside].max(axis=-1) - _largest(size[..., ~inside])) / 2
         logit = alpha[..., inside].min(axis=-1) - _largest(alpha[..., ~inside], empty=-np.inf)
         return {"attention_gap": attention, "output_gap": output, "logit_gap": logit}
+
+
+_balanced = lru_cache(maxsize=1000)(balanced_geometric)  # a sweep asks for a few laws thousands of times
 
 
 def _largest(values, empty=0.0):
