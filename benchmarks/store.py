@@ -67,7 +67,8 @@ def measure_folder(configurations):
 
 
 def measure():
-    return {"machine": machine(("numpy",)), "runs": RUNS, "folders": [measure_folder(count) for count in CONFIGURATIONS]}
+    folders = [measure_folder(count) for count in CONFIGURATIONS]
+    return {"machine": machine(("numpy",)), "runs": RUNS, "folders": folders}
 
 
 def table(result):
