@@ -10,8 +10,13 @@ _SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "<": r"\(<\)",
     ">": r"\(>\)",
 }
-_HEAD = r"""% A document around it needs: \usepackage{amsmath,amssymb,amsthm,hyperref} \newtheorem{claim}{Claim}
+_HEAD = r"""% A document around it needs: \usepackage[T1]{fontenc} \usepackage{amsmath,amssymb,amsthm,longtable}
+% \usepackage{hyperref}
+% \newtheorem{claim}{Claim}
 """
+_COLUMNS = ("claim", "d", "k", "length", "rate_o", "rate_a")
+_VALUES = ("predicted", "population", "deviation", "sampled", "standard error", "off by")
+_BOUNDS = ("observed", "bound", "slack")
 
 
 def markdown(report):
@@ -29,7 +34,46 @@ def markdown(report):
             parts.append(f"**{finding.kind.capitalize()}** ({_verdict(finding)}): {_starred(finding.reason)}\n")
             if finding.kind == "proved":
                 parts.append("".join(f"- {_starred(line)}\n" for line in _lines(finding)))
+    for title, header, rows in _tables(report):
+        parts.append(f"## {title}\n")
+        lines = [header, ["---"] * len(header), *rows]
+        parts.append("".join(f"| {' | '.join(line)} |\n" for line in lines))
     return "\n".join(parts)
+
+
+def _tables(report):
+    """(title, header, rows of text) of theory against simulation: values by quantity, and bounds with their slack."""
+    rows = [
+        (numbered, row)
+        for result, numbered in zip(report.claims, _numbers(report).values(), strict=True)
+        for row in result.comparison
+    ]
+    quantities = dict.fromkeys(row["quantity"] for _, row in rows)
+    for quantity in quantities:
+        chosen = [(n, row) for n, row in rows if row["quantity"] == quantity]
+        names = _BOUNDS if "bound" in chosen[0][1] else _VALUES
+        texts = [[str(n), *_place(row), *(_bound(row) if names is _BOUNDS else _value(row))] for n, row in chosen]
+        yield f"Theory against simulation: {quantity}", [*_COLUMNS, *names], texts
+
+
+def _place(row):
+    return str(row["d"]), str(row["k"]), row["length"], f"{row['rate_o']:.4g}", f"{row['rate_a']:.4g}"
+
+
+def _value(row):
+    off = row["standard_errors_off"]
+    return (
+        f"{row['predicted']:.6g}",
+        f"{row['population']:.6g}",
+        f"{row['population_deviation']:.0e}",
+        f"{row['sampled']:.6g}",
+        f"{row['standard_error']:.1e}",
+        "-" if off is None else f"{off:+.2f}",
+    )
+
+
+def _bound(row):
+    return f"{row['observed']:.6g}", f"{row['bound']:.6g}", f"{row['slack']:.3g}"
 
 
 def latex(report):
@@ -52,6 +96,14 @@ def latex(report):
             if finding.kind == "proved" and finding.steps:
                 lines = "".join(f"  \\item {_escaped(line)}\n" for line in _lines(finding))
                 parts.append(f"\\begin{{enumerate}}\n{lines}\\end{{enumerate}}\n")
+    for title, header, rows in _tables(report):
+        lines = "".join(" & ".join(map(_escaped, line)) + " \\\\\n" for line in rows)
+        columns = "rrrl" + "r" * (len(header) - 4)
+        head = " & ".join(map(_escaped, header))
+        parts.append(
+            f"\n\\paragraph{{{_escaped(title)}}}\n{{\\tiny\\setlength{{\\tabcolsep}}{{3pt}}\n\\begin{{longtable}}{{{columns}}}\n"
+            f"{head} \\\\\n\\hline\n\\endhead\n{lines}\\end{{longtable}}}}\n"
+        )
     return "".join(parts)
 
 

@@ -6,13 +6,16 @@ from fractions import Fraction
 
 import numpy as np
 import sympy
+from scipy import special
 
 from analytic import bounds
 from analytic.gradients.letter import Words, descend, evaluate, scores
 from analytic.phase_three import output_phase
+from analytic.population import population_path
 from sim.runs import run_plan
 
 from .claims import claim
+from .comparison import bounded, compared, places
 from .decide import ROUNDING, agrees, below, close, exact, holds, identity, positive, sampled
 from .domain import LETTERS, Case, Domain, Each, Real, Whole, ceiling, positive_part
 from .letters import exact_score, population, words_of_length
@@ -251,6 +254,27 @@ def _(formula):
             yield close("1 - accuracy", error, np.mean((share > 0) & (share <= threshold)), ROUNDING, case)
             differences.append(error)
         yield sampled("1 - accuracy", differences, exact_error, case)
+
+
+@test_error.simulation
+def _(formula):
+    """predicted, population and sampled values on the grid, and the bound P(m > M*)"""
+    for place in places():
+        beta = place.parameters_after(1)[1]
+        weights = {"beta_target": float(beta[0]), "beta_other": float(beta[-1])}
+        if not weights["beta_target"] > 1 > weights["beta_other"]:
+            continue
+        case = SYMMETRIC.check(**place.parameters, ratio=math.e, **weights)  # attention not far: errors are not rare
+        claimed, law, start = formula(case), place.law, (*weights.values(), 1.0)
+        path = population_path(place.d, place.k, law, [("O", 0, 0.0, 0.0)], start=start)
+        lengths, probabilities = law.support()
+        targets = np.floor(lengths * claimed["threshold"] * (1 + ROUNDING))  # n/m <= threshold
+        kappa = place.k / place.d
+        few = special.bdtr(targets, lengths, kappa) - (1 - kappa) ** lengths
+        alpha = np.where(np.arange(place.d) < place.k, 1.0, 0.0)
+        error, samples = float(probabilities @ few), 1 - place.evaluations(alpha, beta)[1]
+        yield compared("test error at logit gap 1", place, error, 1 - path.accuracy[0], samples)
+        yield bounded("test error, by P(m > M*)", place, error, law.tail(claimed["certified_length"]))
 
 
 test_error.mutant("sign: R negative", threshold=lambda c, v: v / (2 * v - 1))

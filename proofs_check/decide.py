@@ -137,7 +137,7 @@ def below(text, found, bound, case=None):
 
 def sampled(text, samples, claimed, case=None):
     """The mean of independent ``samples`` is ``claimed``, by Student's t within its 1 - `FALSE_ALARM` quantile."""
-    statistic, limit = _student(samples, claimed)
+    statistic, limit = student(samples, claimed)
     held = bool(abs(statistic) <= limit)
     witness = None if held else _shown(case, np.mean(samples), claimed)
     slack = float(abs(statistic)) if np.isfinite(statistic) else None
@@ -176,13 +176,13 @@ def _normal_limit():
 
 def on_side(text, samples, case=None):
     """The mean of independent ``samples`` is positive: Student's t above its quantile; undecided when too small."""
-    statistic, limit = _student(samples, 0.0)
+    statistic, limit = student(samples, 0.0)
     held = True if statistic > limit else False if statistic < -limit else None
     witness = _shown(case, np.mean(samples), "> 0") if held is False else None
     return Step(text, "simulated", held, counterexample=witness)
 
 
-def _student(samples, mean):
+def student(samples, mean):
     """Student's t of ``samples`` against ``mean``, and its two-sided 1 - `FALSE_ALARM` quantile."""
     from scipy.special import stdtrit
 

@@ -8,10 +8,12 @@ import sympy
 
 from analytic import failures
 from analytic.gradients.letter import descend, evaluate
+from analytic.population import population_path
 from analytic.shares import AttentionMoments
 from sim.runs import run_plan
 
 from .claims import claim
+from .comparison import compared, places
 from .decide import ROUNDING, agrees, below, close, exact, holds, identity, positive, sampled
 from .domain import LETTERS, LONGER, Case, Real, Whole, positive_part
 from .gradients import letter
@@ -280,6 +282,18 @@ def _(formula):
         alone = runs("O(30x)", d, k, length, rate_o=1.0).train_loss.values
         after = runs("A(1x)->O(30x)", d, k, length, rate_a=50.0, rate_o=1.0).train_loss.values
         yield agrees("losses of A(1x)->O(30x) and O(30x)", after[:, 1:], alone, case)
+
+
+@output_only.simulation
+def _(formula):
+    """predicted, population and sampled least loss at uniform attention on the grid"""
+    for place in places():
+        claimed = formula(LONGER.check(**place.parameters))
+        start = claimed["beta_target"], claimed["beta_other"], 0.0
+        population = population_path(place.d, place.k, place.law, [("O", 0, 0.0, 0.0)], start=start).loss[0]
+        beta = np.where(np.arange(place.d) < place.k, claimed["beta_target"], claimed["beta_other"])
+        samples = place.evaluations(np.zeros(place.d), beta)[0]
+        yield compared("least loss of output only", place, claimed["loss"], population, samples)
 
 
 output_only.mutant("sign of kappa^2", loss=lambda c, v: v + 8 * c.G * c.kappa / ((1 - c.kappa) * c.E1))

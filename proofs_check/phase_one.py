@@ -9,6 +9,7 @@ import sympy
 from analytic import bounds, one_step
 
 from .claims import claim
+from .comparison import compared, places
 from .decide import ROUNDING, agrees, close, exact, holds, identity, positive, sampled
 from .domain import LETTERS, ExactLaw, Real
 from .gradients import uniform_attention_gradient
@@ -93,6 +94,15 @@ def _(formula):
         yield close("analytic.one_step.output_update", reported, list(formula(case).values()), ROUNDING, case)
 
 
+@update.simulation
+def _(formula):
+    """predicted, population and sampled values on the grid"""
+    for place in places():
+        claimed, path = formula(PHASE_ONE.check(**place.parameters, rate_o=place.rate_o)), place.path()
+        for name in ("beta_target", "beta_other"):
+            yield compared(f"{name} after O(1x)", place, claimed[name], getattr(path, name)[1], place.steps()[name])
+
+
 update.mutant("sign of beta on S", beta_target=lambda c, v: -v)
 update.mutant("sign of beta off S", beta_other=lambda c, v: -v)
 update.mutant("factor 2 from a loss with 1/2", beta_target=lambda c, v: v / 2, beta_other=lambda c, v: v / 2)
@@ -159,6 +169,16 @@ def _(formula):
         case = PHASE_ONE.check(d=d, k=k, length=length, rate_o=0.35 * d)
         target, other = by_class(runs("O(1x)", d, k, length, rate_o=case.rate_o).beta.values[:, 1, 0], k)
         yield sampled("output gap", (target - other) / 2, formula(case)["output_gap"], case)
+
+
+@output_gap.simulation
+def _(formula):
+    """predicted, population and sampled values on the grid"""
+    for place in places():
+        claimed = formula(PHASE_ONE.check(**place.parameters, rate_o=place.rate_o))["output_gap"]
+        steps = place.steps()
+        samples = (steps["beta_target"] - steps["beta_other"]) / 2
+        yield compared("output gap after O(1x)", place, claimed, place.path().output_gap[1], samples)
 
 
 output_gap.mutant("sign", output_gap=lambda c, v: -v)

@@ -8,9 +8,11 @@ import sympy
 
 from analytic.gradients.letter import descend, loss_and_gradient
 from analytic.phase_three import OutputPhase, output_phase
+from analytic.population import population_path
 from analytic.shares import AttentionMoments, attention_moments
 
 from .claims import claim
+from .comparison import bounded, compared, places
 from .decide import ROUNDING, below, close, exact, holds, identity, positive, sampled, squares
 from .domain import LETTERS, Real
 from .enclosures import BallLaw, ball_attention, enclosed
@@ -152,6 +154,20 @@ def _(formula):
         yield sampled("loss at the claimed minimum", losses, float(claimed["loss"]), case)
 
 
+@minimum.simulation
+def _(formula):
+    """predicted, population and sampled loss at the minimum on the grid"""
+    for place in places():
+        g = place.path().logit_gap[2]
+        claimed = formula(FROZEN.check(**place.parameters, ratio=float(np.exp(g))))
+        start = claimed["beta_target"], claimed["beta_other"], g
+        population = population_path(place.d, place.k, place.law, [("O", 0, 0.0, 0.0)], start=start).loss[0]
+        inside = np.arange(place.d) < place.k
+        beta = np.where(inside, claimed["beta_target"], claimed["beta_other"])
+        samples = place.evaluations(np.where(inside, g, 0.0), beta)[0]
+        yield compared("least loss after O(1x)->A(1x)", place, claimed["loss"], population, samples)
+
+
 minimum.mutant("sign of V", loss=lambda c, v: -v)
 minimum.mutant("q for 1 - q", loss=lambda c, v: v * phase_of(c).moments.q / phase_of(c).moments.negative)
 minimum.mutant("factor 2", loss=lambda c, v: v / 2)
@@ -271,6 +287,18 @@ def _(formula):
             yield enclosed(text, margin, {"d": (5, 8), "g": (0, 1)})
 
 
+@minimum_bounds.simulation
+def _(formula):
+    """slack of the three bounds on the grid"""
+    for place in places():
+        g = float(place.path().logit_gap[2])
+        claimed = formula(FROZEN.check(**place.parameters, ratio=math.exp(g)))
+        least = output_phase(place.d, place.k, place.law, g).minimum
+        yield bounded("L*(g), by 4 q (1-q) V", place, least, claimed["lower"], upper=False)
+        yield bounded("L*(g), by 4 q E[(1-A)^2 | +]", place, least, claimed["upper"])
+        yield bounded("L*(g), by 4 q V / mu^2", place, least, claimed["upper_mass"])
+
+
 minimum_bounds.mutant("direction of the lower bound", lower=lambda c, v: phase_of(c).bound)
 minimum_bounds.mutant("direction of the upper bound", upper=lambda c, v: phase_of(c).lower_bound)
 minimum_bounds.mutant("lower bound 4 q V", lower=lambda c, v: v / phase_of(c).moments.negative)
@@ -359,6 +387,17 @@ def _(formula):
         yield enclosed(f"L*(g) < 24 (d/k)^2 e^-2g {text}", universal, {"d": (4, 60), "g": (0, 14)})
         text = f"for d in [4, 20], g in [0, 1], k = {k}"
         yield enclosed(f"L(2, 0) < 4 q E[((m-n)/n)^2 | +] e^-2g {text}", law, {"d": (4, 20), "g": (0, 1)})
+
+
+@exponential_bound.simulation
+def _(formula):
+    """slack of both bounds on the grid"""
+    for place in places():
+        g = float(place.path().logit_gap[2])
+        claimed = formula(FROZEN.check(**place.parameters, ratio=math.exp(g)))
+        phase = output_phase(place.d, place.k, place.law, g)
+        yield bounded("L*(g), by 4 q E[((m-n)/n)^2 | +] e^-2g", place, phase.minimum, claimed["law"])
+        yield bounded("L*(g), by 24 (d/k)^2 e^-2g", place, phase.minimum, claimed["universal"])
 
 
 exponential_bound.mutant("sign of g", law=lambda c, v: v * c.ratio**4)

@@ -13,6 +13,7 @@ from sim.tasks.letters import LetterTask
 
 from . import phase_one
 from .claims import claim
+from .comparison import bounded, compared, places
 from .decide import ROUNDING, agrees, below, close, exact, holds, identity, on_side, positive, sampled
 from .domain import LETTERS, LONGER, Case, Domain, Real, Whole
 from .enclosures import BallGeometric, BallLaw, ball, enclosed, inside, precision
@@ -117,6 +118,21 @@ def _(formula):
         scale = abs(claimed["logit_gap"]) * cancelled
         yield close("alpha_S", target, claimed["alpha_target"], ROUNDING, case, scale)
         yield close("alpha_o", other, claimed["alpha_other"], ROUNDING, case, scale)
+
+
+@update.simulation
+def _(formula):
+    """predicted, population and sampled values on the grid"""
+    for place in places():
+        claimed = formula(after_phase_one(**place.parameters, rate_o=place.rate_o, rate_a=place.rate_a))
+        path = place.path()
+        steps, gap = place.steps(), path.logit_gap[2]
+        # the mean of alpha stays 0, so the gap fixes both values of the population
+        population = {"alpha_target": gap * (place.d - place.k) / place.d, "alpha_other": -gap * place.k / place.d}
+        for name, value in population.items():
+            yield compared(f"{name} after A(1x)", place, claimed[name], value, steps[name])
+        samples = steps["alpha_target"] - steps["alpha_other"]
+        yield compared("logit gap after A(1x)", place, claimed["logit_gap"], gap, samples)
 
 
 update.mutant("sign", alpha_target=lambda c, v: -v, alpha_other=lambda c, v: -v, logit_gap=lambda c, v: -v)
@@ -342,6 +358,29 @@ def _(formula):
         for attention, logit in zip(run.attention_gap.values[:, -1], run.logit_gap.values[:, -1], strict=True):
             case = ATTENTION.check(d=d, k=k, ratio=float(np.exp(logit)), eps=0.5)
             yield below("value at the logit gap", formula(case)["attention_gap"], attention, case)
+
+
+@attention_gap.simulation
+def _(formula):
+    """predicted, population and sampled values on the grid; the bound at unequal scores of sampled words"""
+    for place in places():
+        path, steps = place.path(), place.steps()
+        g, samples = path.logit_gap[2], steps["alpha_target"] - steps["alpha_other"]
+
+        def gap_at(g, place=place):
+            case = ATTENTION.check(d=place.d, k=place.k, ratio=float(np.exp(g)), eps=0.1)
+            return formula(case)["attention_gap"]
+
+        # the gap is curved in g: without its second-order term the mean over seeds is unbiased to third order
+        step = 1e-3
+        curvature = (gap_at(g + step) - 2 * gap_at(g) + gap_at(g - step)) / step**2
+        flat = np.array([gap_at(x) for x in samples]) - curvature / 2 * (samples - g) ** 2
+        yield compared("attention gap after A(1x)", place, gap_at(g), path.attention_gap[2], flat)
+        alpha = kernel_step(place.words()[0], np.zeros(place.d), place.parameters_after(1)[1], rate_a=place.rate_a)[0]
+        weights = np.exp(alpha - alpha.max())
+        found = (weights[: place.k].sum() - weights[place.k :].max()) / weights.sum()
+        bound = gap_at(alpha[: place.k].min() - alpha[place.k :].max())
+        yield bounded("attention gap of unequal scores", place, found, bound, upper=False)
 
 
 attention_gap.mutant("sign of the 1", attention_gap=lambda c, v: (c.k * c.ratio + 1) / (c.k * c.ratio + c.D))

@@ -215,6 +215,8 @@ def _plain(result):
         "counterexample": result.counterexample,
         "seconds": round(result.seconds, 3),
     }
+    if result.comparison:
+        plain["comparison"] = result.comparison
     if result.mutants:
         names = [name for name, killed in result.mutants if not killed]
         plain["mutants"] = {"total": len(result.mutants), "killed": len(result.mutants) - len(names), "survived": names}
