@@ -73,14 +73,14 @@ def published():
 
 @dataclass(frozen=True)
 class Init:
-    """A printed initialization: the text, and the standard deviation of the entries at dimension d (None: no text)."""
+    """A printed initialization: the text, and the standard deviation of the entries (None: no text)."""
 
     printed: str
     scale: float | None
     over_sqrt_d: bool
 
-    def std(self, d):
-        return self.scale / math.sqrt(d) if self.over_sqrt_d else self.scale
+    def std(self, task):
+        return self.scale / math.sqrt(task.d) if self.over_sqrt_d else self.scale
 
 
 @cache

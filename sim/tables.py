@@ -111,7 +111,7 @@ def table2_cells(tasks, seeds):
             model, printed = config.make_task(), paper.initializations()[task, row.init]
             states = [model.initial(seed, config.init, config.init_scale) for seed in seeds]
             layers = [np.concatenate([state[i].ravel() for state in states]) for i in range(2)]
-            std = printed.scale and printed.std(model.d)
+            std = printed.scale and printed.std(model)
             verdicts = {paper.init_verdict(entries, std) for entries in layers}
             cells.append({
                 "task": task, "init": row.init, "printed": printed.printed or None, "paper_std": std,

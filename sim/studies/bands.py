@@ -32,7 +32,7 @@ def compute(seeds, quick, **pool):
             steps, mean, std, n = curve(runs, recorded)
             kept = _spread(steps)
             parts.append(dict(source=f"{runs.config.init} init", **about, step=steps[kept], mean=mean[kept],
-                              std=std[kept], n=n))
+                              std=std[kept], n=n[kept]))
             if path is not None:
                 parts.append(dict(source="population", **about, step=steps[kept],
                                   mean=getattr(path, quantity)[steps[kept]]))
