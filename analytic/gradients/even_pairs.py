@@ -46,7 +46,7 @@ import numpy as np
 
 from ..errors import InputError, rate, real, whole
 from ..jit import jit
-from .exponential import exp
+from .exponential import exp, exp_inside, log1p
 
 LONGEST = 24  # L_max: 2^25 strings, 0.1 s a step or less
 LANE_BITS = 4
@@ -60,7 +60,7 @@ FAR_SCORES = 600.0  # within them e lies in e^{-+300}, and with weights from 1e-
 FAR_WEIGHTS = 1e30
 FACTORS = 960  # of at most 2 that a product of losses takes up before its logarithm
 
-Work = namedtuple("Work", "e centers far d_W d_u columns rows sums lists tokens shares")
+Work = namedtuple("Work", "e middles far d_W d_u columns a b sums tokens shares")
 
 
 # ---- strings ---------------------------------------------------------------------------------------------------------
@@ -107,6 +107,7 @@ class Strings:
 # ---- kernels ---------------------------------------------------------------------------------------------------------
 
 inner = partial(jit, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # only for kernels to call: compiles faster
+reorder = {"contract", "reassoc", "nsz"}  # sums may be taken lane by lane
 
 
 @inner
@@ -135,19 +136,18 @@ def _work(max_length):
         np.zeros((dimension, dimension)),
         np.zeros(dimension),
         _floats(FIELDS * n_columns),
-        _floats(4 * n_rows),
+        np.zeros((2, n_columns)),
+        np.zeros((4, n_rows)),
         _floats(2 * GROUP * LANES),
-        _floats(2 * n_columns),
         np.zeros(max_length, np.int64),
         np.zeros(max_length),
     )
 
 
 @inner
-def _powers(W, u, work):
-    """e = exp(W - middle of the column), and which columns are too far apart for that."""
+def _powers(W, u, e, middles, far):
+    """e[j, i] = exp(W[i, j] - middle of column j), and which columns are too far apart for that."""
     dimension = W.shape[0]
-    e, centers, far = work.e, work.centers, work.far
     largest = 0.0
     for i in range(dimension):
         largest = max(largest, abs(u[i]))
@@ -156,51 +156,57 @@ def _powers(W, u, work):
         low, high = W[j, j], W[j, j]
         for i in range(j // 2 * 2):
             low, high = min(low, W[i, j]), max(high, W[i, j])
-        centers[j] = 0.5 * low + 0.5 * high
+        middles[j] = 0.5 * low + 0.5 * high
         far[j] = extreme or not high - low <= FAR_SCORES
-    for i in range(dimension):
-        e[i, i] = exp(W[i, i] - centers[i])
-        for j in range(i // 2 * 2 + 2, dimension):
-            e[i, j] = exp(W[i, j] - centers[j])
+    for j in range(dimension):
+        for i in range(j // 2 * 2 + 2):
+            e[j, i] = W[i, j] - middles[j]
+    for j in range(dimension):
+        for i in range(j // 2 * 2 + 2):
+            e[j, i] = exp_inside(e[j, i])
 
 
 @inner
-def _double(z, s, first, end, last, e, u):
+def _double(lists, first, end, last, e, u):
     """Lists of Z and S, one value long, extended by both tokens of the positions first, ..., end - 1.
 
     The symbol at position ``first`` is the lowest bit of the index.
     """
     size = 1
     for i in range(2 * first, 2 * end, 2):
-        z0, z1 = e[i, last], e[i + 1, last]
+        z0, z1 = e[last, i], e[last, i + 1]
         s0, s1 = z0 * u[i], z1 * u[i + 1]
         for k in range(size):
-            z[size + k], s[size + k] = z[k] + z1, s[k] + s1
-            z[k], s[k] = z[k] + z0, s[k] + s0
+            lists[0, size + k] = lists[0, k] + z1
+            lists[0, k] += z0
+        for k in range(size):
+            lists[1, size + k] = lists[1, k] + s1
+            lists[1, k] += s0
         size *= 2
 
 
 @inner
-def _tables(length, last, u, work):
-    """Z and S of the columns and of the rows of the strings of a length with a last token, each a list."""
-    bits, half, stride = _column_bits(length), work.lists.size // 2, work.rows.size // 4
-    a, b, z, s = work.lists[:half], work.lists[half:], work.rows[:stride], work.rows[stride : 2 * stride]
-    a[:LANES] = 0.0
-    b[:LANES] = 0.0
-    _double(a, b, length - 1 - bits, length - 1, last, work.e, u)
-    z[0], s[0] = work.e[last, last], work.e[last, last] * u[last]
-    _double(z, s, 0, length - 1 - bits, last, work.e, u)
-    return a, b, z, s
+def _tables(length, last, e, u, a, b):
+    """Z and S of the columns, in ``a``, and of the rows, in ``b``, of the strings of a length with a last token."""
+    middle = length - 1 - _column_bits(length)
+    a[0, 0], a[1, 0] = 0.0, 0.0
+    _double(a, middle, length - 1, last, e, u)
+    b[0, 0], b[1, 0] = e[last, last], e[last, last] * u[last]
+    _double(b, 0, middle, last, e, u)
 
 
 @inner
-def _fill_columns(columns, z, s, size):
-    """Write Z and S into the tiles, and no sums yet; missing columns repeat what the lists hold there."""
-    for tile in range(max(1, size // LANES)):
+def _fill_columns(columns, a, n_columns):
+    """Write Z and S into the tiles, and no sums yet."""
+    for k in range(n_columns, LANES):
+        a[0, k], a[1, k] = math.inf, 0.0  # no strings: c = c f = 0
+    for tile in range((n_columns + LANES - 1) // LANES):
         t = columns[FIELDS * LANES * tile : FIELDS * LANES * (tile + 1)]
         for lane in range(LANES):
-            t[lane], t[LANES + lane] = z[LANES * tile + lane], s[LANES * tile + lane]
-        t[2 * LANES :] = 0.0
+            t[lane] = a[0, LANES * tile + lane]
+            t[LANES + lane] = a[1, LANES * tile + lane]
+        for lane in range(2 * LANES, FIELDS * LANES):
+            t[lane] = 0.0
 
 
 @inner(fastmath={"contract"})
@@ -208,18 +214,18 @@ def _string(z, s):
     """Of a string with Z = z and y S = s: |c|, |c| y f, e^{-|y f|}, max(-y f, 0), and 1 if it is wrong."""
     inverse = 1.0 / z
     m = s * inverse
-    decay = exp(-abs(m))
+    decay = exp_inside(-abs(m))
     c = (decay if m > 0.0 else 1.0) / (1.0 + decay) * inverse
     return c, c * m, decay, max(-m, 0.0), 0.0 if m > 0.0 else 1.0
 
 
 @inner(fastmath={"contract"})
-def _four_rows(columns, sums, y, z0, z1, z2, z3, s0, s1, s2, s3):
+def _four_rows(columns, size, sums, y, z0, z1, z2, z3, s0, s1, s2, s3):
     """Add to the columns and to ``sums`` what four rows of strings give; y is the label of the first and third row.
 
     Without ``sums`` (None: numba compiles a version for it) only losses and, in place of c, how many are wrong.
     """
-    for first in range(0, columns.size, FIELDS * LANES):
+    for first in range(0, size, FIELDS * LANES):
         t = columns[first : first + FIELDS * LANES]
         for lane in range(LANES):
             z, s = t[lane], y * t[LANES + lane]
@@ -249,27 +255,41 @@ def _four_rows(columns, sums, y, z0, z1, z2, z3, s0, s1, s2, s3):
                 sums[7 * LANES + lane] += k3
 
 
-@inner
-def _losses(columns, lanes, count):
+@inner(fastmath=reorder)
+def _lane_sum(sums, first):
+    """Sum of LANES values, which become 0."""
+    total = 0.0
+    for lane in range(first, first + LANES):
+        total += sums[lane]
+        sums[lane] = 0.0
+    return total
+
+
+@inner(fastmath=reorder)
+def _losses(columns, size, lanes, count):
     """Sum of ln(1 + p) over the columns, and p back to 0; each column multiplied up ``count`` factors."""
-    together = max(1, FACTORS // count)
-    total, product, taken = 0.0, 0.0, 0
-    for first in range(4 * LANES, columns.size, FIELDS * LANES):
-        for at in range(first, first + lanes):
-            product += columns[at] * (1.0 + product)
-            columns[at] = 0.0
-            taken += 1
-            if taken == together:
-                total += math.log1p(product)
-                product, taken = 0.0, 0
-    return total + math.log1p(product)
+    total = 0.0
+    for first in range(4 * LANES, size, FIELDS * LANES):
+        p = columns[first : first + LANES]
+        for lane in range(lanes, LANES):
+            p[lane] = 0.0
+        factors, width = count, LANES
+        while 2 * factors <= FACTORS and width > 1:
+            factors, width = 2 * factors, width // 2
+            for lane in range(width):
+                p[lane] += p[width + lane] * (1.0 + p[lane])
+        for lane in range(width):
+            total += log1p(p[lane])
+        for lane in range(LANES):
+            p[lane] = 0.0
+    return total
 
 
-@inner
-def _field(columns, field, lanes, values):
+@inner(fastmath=reorder)
+def _field(columns, size, field, lanes, values):
     """Collect one field of all columns; returns its sum."""
     total = 0.0
-    for tile in range(columns.size // (FIELDS * LANES)):
+    for tile in range(size // (FIELDS * LANES)):
         for lane in range(lanes):
             value = columns[(FIELDS * tile + field) * LANES + lane]
             values[tile * LANES + lane] = value
@@ -277,79 +297,69 @@ def _field(columns, field, lanes, values):
     return total
 
 
-@inner(fastmath={"contract", "reassoc", "nsz"})
-def _halves(values, half):
-    """Sums of both halves of a list, which is folded in two."""
-    first, second = 0.0, 0.0
-    for k in range(half):
-        a, b = values[k], values[half + k]
-        first += a
-        second += b
-        values[k] = a + b
-    return first, second
+@inner(fastmath=reorder)
+def _fold(c, k, first, end, last, weight, e, u, d_W, d_u):
+    """Gradients by the tokens of the positions first, ..., end - 1, from lists in the order of `_double`.
 
-
-@inner
-def _fold(c, k, first, end, last, weight, u, work):
-    """Gradients by the tokens of the positions first, ..., end - 1, from sums listed in the order of `_double`."""
+    They hold sums of y |c| and |c| y f, and are folded in two, position by position, from the highest bit on.
+    """
     half = 1 << (end - first)
-    for l in range(end - 1, first - 1, -1):
+    for i in range(2 * end - 2, 2 * first - 2, -2):
         half //= 2
-        c0, c1 = _halves(c, half)
-        k0, k1 = _halves(k, half)
-        _gradient(2 * l, last, c0, k0, weight, u, work)
-        _gradient(2 * l + 1, last, c1, k1, weight, u, work)
+        c0, c1, k0, k1 = 0.0, 0.0, 0.0, 0.0
+        for n in range(half):
+            c0 += c[n]
+            c1 += c[half + n]
+            c[n] += c[half + n]
+        for n in range(half):
+            k0 += k[n]
+            k1 += k[half + n]
+            k[n] += k[half + n]
+        share0, share1 = -weight * e[last, i], -weight * e[last, i + 1]
+        d_u[i] += share0 * c0
+        d_u[i + 1] += share1 * c1
+        d_W[i, last] = share0 * (u[i] * c0 - k0)
+        d_W[i + 1, last] = share1 * (u[i + 1] * c1 - k1)
 
 
 @inner
-def _gradient(i, last, c, k, weight, u, work):
-    """What the strings with token i and that last token add to the gradients, from their sums of y |c| and |c| y f."""
-    share = -weight * work.e[i, last]
-    work.d_u[i] += share * c
-    work.d_W[i, last] = share * (u[i] * c - k)
-
-
-@inner
-def _by_table(length, last, weight, u, work, backward):
+def _by_table(length, last, weight, e, u, d_W, d_u, columns, a, b, sums, backward):
     """Loss of the strings of a length with a last token, and gradients or, without ``backward``, how many are wrong."""
     bits = _column_bits(length)
-    middle, lanes = length - 1 - bits, min(LANES, 1 << bits)
-    n_columns, n_rows = max(LANES, 1 << bits), 1 << middle
-    a, b, z, s = _tables(length, last, u, work)
-    columns = work.columns[: FIELDS * n_columns]
-    _fill_columns(columns, a, b, n_columns)
-    c, k = work.rows[2 * z.size : 3 * z.size], work.rows[3 * z.size :]
+    middle, n_columns = length - 1 - bits, 1 << bits
+    size, lanes, n_rows = FIELDS * max(LANES, n_columns), min(LANES, n_columns), 1 << middle
+    _tables(length, last, e, u, a, b)
+    _fill_columns(columns, a, n_columns)
     y = 1.0 if last % 2 == 0 or length == 1 else -1.0  # of even rows: their first symbol is 0
     for row in range(n_rows):
-        s[row] *= y if row % 2 == 0 else -y
+        b[1, row] *= y if row % 2 == 0 else -y
     for row in range(n_rows, GROUP):
-        z[row], s[row] = 1.0, SURELY_RIGHT
+        b[0, row], b[1, row] = 1.0, SURELY_RIGHT
 
-    loss, factors, sums = 0.0, 0, work.sums
-    for row in range(0, n_rows, GROUP):
-        r0, r1, r2, r3 = row, row + 1, row + 2, row + 3
+    loss, factors = 0.0, 0
+    for r in range(0, n_rows, GROUP):
+        z0, z1, z2, z3 = b[0, r], b[0, r + 1], b[0, r + 2], b[0, r + 3]
+        s0, s1, s2, s3 = b[1, r], b[1, r + 1], b[1, r + 2], b[1, r + 3]
         if backward:
-            sums[:] = 0.0
-            _four_rows(columns, sums, y, z[r0], z[r1], z[r2], z[r3], s[r0], s[r1], s[r2], s[r3])
-            for r in range(GROUP):
-                c[row + r], k[row + r] = 0.0, 0.0
-                for lane in range(lanes):
-                    c[row + r] += sums[LANES * r + lane]
-                    k[row + r] += sums[LANES * (GROUP + r) + lane]
-                c[row + r] *= y if r % 2 == 0 else -y
+            _four_rows(columns, size, sums, y, z0, z1, z2, z3, s0, s1, s2, s3)
+            for i in range(GROUP):
+                b[2, r + i] = _lane_sum(sums, LANES * i) * (y if i % 2 == 0 else -y)
+                b[3, r + i] = _lane_sum(sums, LANES * (GROUP + i))
         else:
-            _four_rows(columns, None, y, z[r0], z[r1], z[r2], z[r3], s[r0], s[r1], s[r2], s[r3])
+            _four_rows(columns, size, None, y, z0, z1, z2, z3, s0, s1, s2, s3)
         factors += GROUP
-        if factors + GROUP > FACTORS or row + GROUP >= n_rows:
-            loss += _losses(columns, lanes, factors)
+        if factors + GROUP > FACTORS or r + GROUP >= n_rows:
+            loss += _losses(columns, size, lanes, factors)
             factors = 0
-    loss += _field(columns, 5, lanes, a)
-    wrong = _field(columns, 2, lanes, a)
+    loss += _field(columns, size, 5, lanes, a[0])
+    wrong = _field(columns, size, 2, lanes, a[0])
     if backward:
-        _field(columns, 3, lanes, b)
-        _fold(a, b, middle, length - 1, last, weight, u, work)
-        _fold(c, k, 0, middle, last, weight, u, work)
-        _gradient(last, last, c[0], k[0], weight, u, work)
+        _field(columns, size, 3, lanes, a[1])
+        _fold(a[0], a[1], middle, length - 1, last, weight, e, u, d_W, d_u)
+        _fold(b[2], b[3], 0, middle, last, weight, e, u, d_W, d_u)
+        share = -weight * e[last, last]
+        d_u[last] += share * b[2, 0]
+        d_W[last, last] = share * (u[last] * b[2, 0] - b[3, 0])
     return weight * loss, wrong
 
 
@@ -372,9 +382,8 @@ def _attend(string, length, last, W, u, tokens, powers):
 
 
 @inner
-def _one_by_one(length, last, weight, W, u, work, backward):
+def _one_by_one(length, last, weight, W, u, d_W, d_u, tokens, shares, backward):
     """The same for scores that lie far apart."""
-    d_W, d_u, tokens, shares = work.d_W, work.d_u, work.tokens, work.shares
     loss, wrong = 0.0, 0.0
     d_W[: 2 * length, last] = 0.0
     for string in range(1 << (length - 1)):
@@ -395,16 +404,17 @@ def _one_by_one(length, last, weight, W, u, work, backward):
 @inner
 def _pass(max_length, W, u, work, backward):
     """Loss at one state, and gradients or, without ``backward``, how many strings are wrong."""
-    _powers(W, u, work)
-    work.d_u[:] = 0.0
+    e, d_W, d_u, columns, a, b, sums = work.e, work.d_W, work.d_u, work.columns, work.a, work.b, work.sums
+    _powers(W, u, e, work.middles, work.far)
+    d_u[:] = 0.0
     loss, wrong = 0.0, 0.0
     for length in range(1, max_length + 1):
         weight = 1.0 / (max_length * (1 << length))
         for last in range(2 * length - 2, 2 * length):
             if work.far[last]:
-                part, miss = _one_by_one(length, last, weight, W, u, work, backward)
+                part, miss = _one_by_one(length, last, weight, W, u, d_W, d_u, work.tokens, work.shares, backward)
             else:
-                part, miss = _by_table(length, last, weight, u, work, backward)
+                part, miss = _by_table(length, last, weight, e, u, d_W, d_u, columns, a, b, sums, backward)
             loss += part
             wrong += miss
     return loss, wrong
@@ -448,7 +458,7 @@ def _first_attention(max_length, states, gaps):
     u = np.zeros(2 * max_length)
     for t in range(states.shape[0]):
         W, total = states[t], 0.0
-        _powers(W, u, work)
+        _powers(W, u, work.e, work.middles, work.far)
         for length in range(2, max_length + 1):
             for last in range(2 * length - 2, 2 * length):
                 if work.far[last]:
@@ -469,17 +479,18 @@ def _first_one_by_one(length, last, W, u, work):
     return total
 
 
-@inner(fastmath={"contract", "reassoc", "nsz"})
+@inner(fastmath=reorder)
 def _first_by_table(length, last, u, work):
     """The same from tables."""
-    columns, _, z, _ = _tables(length, last, u, work)
+    columns, rows = work.a, work.b
+    _tables(length, last, work.e, u, columns, rows)
     n_columns, n_rows = 1 << _column_bits(length), 1 << (length - 1 - _column_bits(length))
     total = 0.0
     for row in range(n_rows):
-        inverses, first = 0.0, z[row]
+        inverses, first = 0.0, rows[0, row]
         for column in range(n_columns):
-            inverses += 1.0 / (first + columns[column])
-        inverses *= work.e[row % 2, last]
+            inverses += 1.0 / (first + columns[0, column])
+        inverses *= work.e[last, row % 2]
         total += inverses if row % 2 == last % 2 else -inverses
     return total
 
