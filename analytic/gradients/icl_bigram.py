@@ -50,7 +50,7 @@ JAM = 6  # pairs treated together
 LANES = 8  # floats in the widest vector; rows of B and z are a multiple
 NEAR = 300.0  # size of entries of A and B within which nothing overflows or underflows
 LOW = 1000.0  # a logit this far below the target's counts as e^-LOW = 0
-PADDING = -1100.0  # at least 800, at most 1400 below any logit while B is near 0
+PADDING = -1100.0  # at least LOW - 200 below any logit while B is near 0: `exp_inside` gives 0 as well
 TILES = (1, 4, 7)  # vectors in a row of z for which loops of fixed length are compiled; other rows have loops of any
 MAX_LETTERS = 1 << 15  # so that places in A fit 32 bits
 CHUNK = 1 << 14  # contexts drawn at a time
@@ -303,25 +303,25 @@ def _work(layout, frozen):
 @inner
 def _attend(places, table, near, shares, sums, tops):
     """Shares P of one block; ``table`` has e^A where A is ``near`` 0, else A."""
-    pairs = places.size // ROWS
+    size = U(places.size)
     if not near:
         tops[:] = -math.inf
-        for l in range(pairs):
-            for row in range(ROWS):
-                tops[row] = max(tops[row], table[places[l * ROWS + row]])
+        for first in range(U(0), size, U(ROWS)):
+            for row in range(U(ROWS)):
+                tops[row] = max(tops[row], table[places[first + row]])
     sums[:] = 0.0
-    for l in range(pairs):
-        for row in range(ROWS):
-            power = table[places[l * ROWS + row]]
+    for first in range(U(0), size, U(ROWS)):
+        for row in range(U(ROWS)):
+            power = table[places[first + row]]
             if not near:
                 power = exp(power - tops[row])
-            shares[l * ROWS + row] = power
+            shares[first + row] = power
             sums[row] += power
-    for row in range(ROWS):
+    for row in range(U(ROWS)):
         sums[row] = 1.0 / sums[row]
-    for l in range(pairs):
-        for row in range(ROWS):
-            shares[l * ROWS + row] *= sums[row]
+    for first in range(U(0), size, U(ROWS)):
+        for row in range(U(ROWS)):
+            shares[first + row] *= sums[row]
 
 
 @inner
@@ -371,10 +371,9 @@ def _logits(values, shares, rows, z, tile, width):
 @inner
 def _set_targets_apart(targets, z, own, near, tops, width):
     """Keep the targets' logits in ``own`` and lower them in z; ``tops``: what to subtract, and the largest others."""
-    for row in range(ROWS):
-        own[row] = z[targets[row]]
-        z[targets[row]] = own[row] - LOW
-        tops[row] = own[row]
+    for row in range(U(ROWS)):
+        own[row] = tops[row] = z[targets[row]]
+        z[targets[row]] -= LOW
     if not near:
         for row in range(ROWS):
             z[targets[row]] = -math.inf
@@ -416,20 +415,20 @@ def _powers(z, tops, rest, near, tile, width):
 @inner
 def _losses(targets, z, own, tops, rest, c, losses, live, of):
     """Add the losses of the ``live`` contexts of a block; c, and -R in the targets' places."""
-    for row in range(ROWS):
-        one = exp(own[row] - tops[row])
+    for row in range(U(ROWS)):
+        one, total = exp(own[row] - tops[row]), rest[row]
         weight = 1.0 if row < live else 0.0
-        c[row] = weight / ((one + rest[row]) * of)
-        losses[row] += weight * (tops[row] - own[row] + log1p(rest[row] + (one - 1.0)))
-    for row in range(ROWS):
+        c[row] = weight / ((one + total) * of)
+        losses[row] += weight * (tops[row] - own[row] + log1p(total + (one - 1.0)))
+    for row in range(U(ROWS)):
         z[targets[row]] = -rest[row]
 
 
 @inner
 def _weights(shares, c, pulls):
     """c P of every pair of a block."""
-    for first in range(0, shares.size - ROWS, ROWS):
-        for row in range(ROWS):
+    for first in range(U(0), U(shares.size - ROWS), U(ROWS)):
+        for row in range(U(ROWS)):
             pulls[first + row] = shares[first + row] * c[row]
 
 
@@ -463,16 +462,15 @@ def _pull(letters, slots, pulls, z, rows, d_rows, dots, tile, width):
 @inner
 def _pull_attention(places, shares, pulls, dots, sums, d_table):
     """Add c P_l (D_l - sum_m P_m D_m) to the gradient of A."""
-    pairs = places.size // ROWS
+    size = U(places.size)
     sums[:] = 0.0
-    for l in range(pairs):
-        for row in range(ROWS):
-            sums[row] += shares[l * ROWS + row] * dots[l * ROWS + row]
-    for l in range(pairs):
-        for row in range(ROWS):
-            i = l * ROWS + row
-            dots[i] = pulls[i] * (dots[i] - sums[row])
-    for i in range(U(places.size)):
+    for first in range(U(0), size, U(ROWS)):
+        for row in range(U(ROWS)):
+            sums[row] += shares[first + row] * dots[first + row]
+    for first in range(U(0), size, U(ROWS)):
+        for row in range(U(ROWS)):
+            dots[first + row] = pulls[first + row] * (dots[first + row] - sums[row])
+    for i in range(size):
         d_table[places[i]] += dots[i]
 
 
@@ -511,7 +509,7 @@ def _pass(layout, attention, output, work, tile, attended, pull_a, pull_o, judge
     work.d_rows[:] = 0.0
     right, frozen = 0, work.shares.size > work.dots.size
     for block in range(bundles.size - 1):
-        live = min(ROWS, layout.n - block * ROWS)
+        live = U(min(ROWS, layout.n - block * ROWS))
         shares = work.shares[block * dots.size : (block + 1) * dots.size] if frozen else work.shares
         here = places[block * layout.pairs * ROWS : (block + 1) * layout.pairs * ROWS]
         to = targets[block * ROWS : (block + 1) * ROWS]
