@@ -51,7 +51,7 @@ def test_a_plan_runs_and_records_what_the_model_gives():
     runs = run_plan("even_pairs", "O(1x)->A(1x)->O", range(2), max_length=4, rate_o=(16.0, 2.0), rate_a=60.0, steps=30)
     strings = Strings(4)
     for seed in range(2):
-        ends = runs.phase_ends[seed] if hasattr(runs, "phase_ends") else runs.runs[seed].phase_ends
+        ends = [0, *runs.runs[seed].phase_ends]
         for phase, step in enumerate(ends):
             W, u = runs.W.values[seed, phase], runs.u.values[seed, phase]
             loss, accuracy = evaluate(strings, W, u)
