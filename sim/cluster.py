@@ -5,6 +5,7 @@ and stores them. Whoever can reach the scheduler can run any code on the workers
 works, so only trusted networks will do.
 """
 
+import errno
 import logging
 import re
 import sys
@@ -32,7 +33,8 @@ class Cluster:
             from distributed import Client
         except ImportError:
             raise InputError("scheduler needs Dask: pip install 'attnlag[cluster]'") from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is raised, and said in one line
+        for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is raised, and said in one line
         self.address, self.out, self.told = address, out, set()
         try:
             self.client = Client(address, timeout=CONNECT, set_as_default=False)
@@ -63,7 +65,8 @@ class Cluster:
         except KilledWorker:
             raise LostRun(f"its worker died, {RETRIES + 1} times") from None
         except CancelledError:
-            raise ConnectionError(f"scheduler {self.address} is gone; finished runs are stored") from None
+            raise ConnectionError(errno.ECONNRESET, "the scheduler is gone; finished runs are stored, the same command "
+                                  "goes on", self.address) from None
         finally:
             self.remote.discard(future)
         head, arrays = store.parse(data, f"what a worker of {self.address} sent")

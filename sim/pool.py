@@ -30,7 +30,7 @@ def train_each(todo, workers, progress=False):
     with tqdm(total=total, unit="step", unit_scale=True, disable=not progress, leave=False) as bar, closing(workers):
         waiting, running, ended = iter(todo), {}, 0
         while True:
-            for pair in islice(waiting, 2 * workers.width - len(running)):
+            for pair in islice(waiting, max(0, 2 * workers.width - len(running))):
                 running[workers.submit(*pair, bar.update)] = pair
             if not running:
                 return

@@ -210,7 +210,8 @@ class _Source:
             self.text = data.decode()
             self.table = tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:  # faults of TOML, text encoding, endless digits, endless nesting
-            raise InputError(f"{path}: {error}") from None
+            last = data.count(b"\n") + 1
+            raise InputError(f"{path}: {error}".replace("at end of document", f"at the end, line {last}")) from None
         for change in changes:
             self._change(change)
 

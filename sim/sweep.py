@@ -201,11 +201,12 @@ def _lost(there, spec):
     lost = [config for config, seeds in there.groups.items() if not set(seeds) <= set(spec.groups.get(config, ()))]
     if not lost:
         return []
-    from .stored import parameter
+    from .stored import PARAMETERS, parameter
 
     texts = []
-    names = dict.fromkeys(name for config in (*there.groups, *spec.groups) for name in config.to_dict())
-    for name in sorted(names, key=lambda name: name not in there.axes):
+    configs = (*there.groups, *spec.groups)
+    names = dict.fromkeys([*PARAMETERS, *(name for config in configs for name in config.to_dict())])
+    for name in sorted(names, key=lambda name: name not in there.axes):  # axes first: others may follow from them
         before, now = (list(dict.fromkeys(parameter(config, name) for config in plan.groups)) for plan in (there, spec))
         if not set(before) <= set(now):
             texts.append(f"{name} is {_some(now)}, there {_some(before)}")
