@@ -9,7 +9,11 @@ _SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "~": r"\textasciitilde{}",
     "<": r"\(<\)",
     ">": r"\(>\)",
+    "<=": r"\(\le\)",
+    ">=": r"\(\ge\)",
+    "->": r"\(\to\)",
 }
+_PIECE = re.compile("<=|>=|->|.", re.DOTALL)
 _HEAD = r"""% A document around it needs: \usepackage[T1]{fontenc} \usepackage{amsmath,amssymb,amsthm,longtable}
 % \usepackage{hyperref}
 % \newtheorem{claim}{Claim}
@@ -101,7 +105,7 @@ def latex(report):
         columns = "rrrl" + "r" * (len(header) - 4)
         head = " & ".join(map(_escaped, header))
         parts.append(
-            f"\n\\paragraph{{{_escaped(title)}}}\n{{\\tiny\\setlength{{\\tabcolsep}}{{3pt}}\n\\begin{{longtable}}{{{columns}}}\n"
+            f"\n\\paragraph{{{_escaped(title)}}}\n{{\\scriptsize\\setlength{{\\tabcolsep}}{{3pt}}\n\\begin{{longtable}}{{{columns}}}\n"
             f"{head} \\\\\n\\hline\n\\endhead\n{lines}\\end{{longtable}}}}\n"
         )
     return "".join(parts)
@@ -130,4 +134,4 @@ def _starred(text):
 
 
 def _escaped(text):
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    return "".join(_SPECIAL.get(piece, piece) for piece in _PIECE.findall(text))

@@ -2,7 +2,9 @@
 
 PATTERN is a claim's id, the beginning of ids (phase1) or a shell pattern ("*.update"); without it all claims run.
 The status of a claim is the strongest evidence that held: proved (for every d, k and length law), certified,
-enumerated (exact, over all words of small instances), simulated; refuted as soon as one step fails.
+enumerated (exact, over all words of small instances), simulated; refuted as soon as one step fails. Every claim is
+searched for counterexamples in exact arithmetic at seeded random points of its domain (8; 200 with --deep), and the
+first one found is printed. Certified evidence needs the extra rigor. --json and --out hold theory against simulation.
 """
 
 

@@ -149,7 +149,7 @@ def _lower_bound(margin, piece, middle, at_middle):
     return max((float(x.lower()) for x in (found.value, mean) if x.is_finite()), default=-float("inf"))
 
 
-def inside(text, value, low, high):
+def contained(text, value, low, high):
     """A single value, a ball, lies in [low, high]; the slack is its distance to the nearer end."""
     with precision():
         held = bool(value > ball(low) and value < ball(high))

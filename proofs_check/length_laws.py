@@ -12,7 +12,7 @@ from analytic.lengths import Geometric, LengthLaw, ShiftedPoisson, Uniform
 from .claims import claim
 from .decide import ROUNDING, close, holds, identity, positive, sampled
 from .domain import Domain, Length, Real, Whole
-from .enclosures import ball, inside, precision
+from .enclosures import ball, contained, precision
 from .simulator import SEEDS, WORDS
 
 QUADRATURE = 1e-9  # of the adaptive rule that integrals are compared with
@@ -196,7 +196,7 @@ def sum_steps(formula, case, total, radius=Fraction(1, 10**18)):
     for name, point, power in (("G", case.z, 0), ("G1", case.z, 1), ("G2", case.z, 2), ("E1", 1, 1), ("E2", 1, 2)):
         with precision():
             difference = claimed[name] - total(ball(point) if isinstance(point, int) else point, power)
-        yield inside(f"{name} - its series", difference, -radius, radius)
+        yield contained(f"{name} - its series", difference, -radius, radius)
 
 
 @geometric.enclosure

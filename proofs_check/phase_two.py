@@ -16,7 +16,7 @@ from .claims import claim
 from .comparison import bounded, compared, places
 from .decide import ROUNDING, agrees, below, close, exact, holds, identity, on_side, positive, sampled
 from .domain import LETTERS, LONGER, Case, Domain, Real, Whole
-from .enclosures import BallGeometric, BallLaw, ball, enclosed, inside, precision
+from .enclosures import BallGeometric, BallLaw, ball, contained, enclosed, precision
 from .gradients import uniform_attention_gradient
 from .letters import constant, exact_gradient, population
 from .moments import drive_steps, excess_steps
@@ -256,7 +256,7 @@ def _(formula):
     with precision():
         claimed = formula(Case(d=ball(10), k=1, length=BallLaw({2: 1}), rate_o=1))
     # sharp, and below the window's end 25: words of two letters of ten
-    yield inside("eta_K of words of two letters, d = 10", claimed["turning_point"], 9, 9.1)
+    yield contained("eta_K of words of two letters, d = 10", claimed["turning_point"], 9, 9.1)
 
 
 sign_condition.mutant("q + k/d", turning_point=lambda c, v: c.D * c.M1 / 2 / ((c.q + c.kappa) * c.M1 + c.G * c.M2))
@@ -381,6 +381,21 @@ def _(formula):
         found = (weights[: place.k].sum() - weights[place.k :].max()) / weights.sum()
         bound = gap_at(alpha[: place.k].min() - alpha[place.k :].max())
         yield bounded("attention gap of unequal scores", place, found, bound, upper=False)
+
+
+@attention_gap.enclosure
+def _(formula):
+    """the threshold on boxes of (d, eps): reached 10% above it, not reached 10% below"""
+    for k in (1, 3):
+        for factor, sign, text in ((Fraction(11, 10), 1, "above"), (Fraction(10, 11), -1, "below")):
+
+            def margin(c, k=k, factor=factor, sign=sign):
+                threshold = formula(c.having(k=k, ratio=1))["threshold"]
+                gap = formula(c.having(k=k, ratio=threshold * ball(factor)))["attention_gap"]
+                return sign * (gap - (1 - c.eps)) / c.eps
+
+            box = {"d": (4, 10), "eps": (Fraction(1, 5), Fraction(1, 2))}
+            yield enclosed(f"10% {text} the threshold, d in [4, 10], eps in [1/5, 1/2], k = {k}", margin, box)
 
 
 attention_gap.mutant("sign of the 1", attention_gap=lambda c, v: (c.k * c.ratio + 1) / (c.k * c.ratio + c.D))

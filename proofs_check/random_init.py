@@ -16,7 +16,8 @@ from analytic.random_init import output_step_covariance, window_failure_bound, w
 from . import phase_one
 from .claims import claim
 from .decide import ROUNDING, close, exact, holds, identity, no_oftener, positive, proportion, sampled
-from .domain import LETTERS, TWO_LETTERS, Domain, Length, Real, Whole
+from .domain import LETTERS, TWO_LETTERS, Case, Domain, Length, Real, Whole
+from .enclosures import BallGeometric, ball, contained, enclosed, precision
 from .letters import constant, exact_gradient, population
 from .simulator import SAMPLES, kernel_step, populations
 from .uniform_attention import uniform_attention
@@ -120,6 +121,24 @@ def _(formula):
         bound = k * target_fails + case.D * other_fails
         yield close("analytic union bound", window_failure_bound(*place), min(bound, 1.0), ROUNDING, case)
         yield no_oftener("failures within the union bound", fails, DRAWS, bound, case)
+
+
+@output_step.enclosure
+def _(formula):
+    """P(window) on boxes of (d, rate_o/d) by the union bound, one target, balanced geometric lengths, sigma = 1/10"""
+    hundredths = ((2, 31, 34), (10, 30, 36))
+    for most, low, high in hundredths:
+
+        def margin(c, most=most):
+            case = Case(
+                d=c.d, k=1, length=BallGeometric(1 / (c.d - 1)), rate_o=c.rate * c.d, sigma=ball(Fraction(1, 10))
+            )
+            sd, start = (2 * formula(case)["variance"]).sqrt(), phase_one.update.formula(case)
+            target, other = ((x / sd).erfc() / 2 for x in (start["beta_target"] - 1, 1 - start["beta_other"]))
+            return 1 - (target + (c.d - 1) * other) / ball(Fraction(most, 100))
+
+        text = f"P(window fails) <= {most}% for d in [45, 55], rate_o/d in [{low}%, {high}%]"
+        yield enclosed(text, margin, {"d": (45, 55), "rate": (Fraction(low, 100), Fraction(high, 100))})
 
 
 output_step.mutant("sign of the mean", mean=lambda c, v: -v)
@@ -230,6 +249,22 @@ def wins_by_ratio(beta, rho):
     """rho beta_s > max over the others of beta_j + (rho - 1) mean_o, by row."""
     others = beta[:, 1:]
     return rho * beta[:, 0] > others.max(axis=1) + (rho - 1) * others.mean(axis=1)
+
+
+@attention_first.enclosure
+def _(formula):
+    """the probability by a rigorous integral, balanced geometric lengths: luck, and ever less likely"""
+    for d, low, high in ((50, "0.13", "0.131"), (200, "0.086", "0.087"), (1000, "0.054", "0.055")):
+        with precision() as flint:
+            case = Case(d=ball(d), k=1, length=BallGeometric(ball(Fraction(1, d - 1))))
+            root = formula(case)["slope_square"].sqrt()
+
+            def density(t, _, root=root, d=d):
+                Phi = (-root * t / flint.acb(2).sqrt()).erfc() / 2
+                return (-t * t / 2).exp() / (2 * flint.acb.pi()).sqrt() * Phi ** (d - 1)
+
+            whole = flint.acb.integral(density, -12, 12).real + ball(0, Fraction(1, 10**30))  # P(|t| > 12) < 1e-30
+        yield contained(f"the probability at d = {d}", whole, Fraction(low), Fraction(high))
 
 
 attention_first.mutant("sign of the label term", ratio=lambda c, v: v / (2 * v - 1))
