@@ -52,7 +52,7 @@ import numpy as np
 
 from ..errors import InputError, rate, real, whole
 from ..jit import jit
-from .exponential import exp
+from .exponential import exp_inside
 from .prefetch import LINE, ask_ahead
 
 JAM = 8  # tokens treated together: k and v, or the gradients, are loaded once for all of them
@@ -344,7 +344,7 @@ def _weigh(s, p, stride, near):
             for i in range(first, first + stride):
                 s[i] -= top
     for i in range(U(s.size)):
-        p[i] = exp(s[i])
+        p[i] = exp_inside(s[i])
 
 
 @inner(fastmath=REASSOCIATE)
