@@ -227,6 +227,21 @@ def line_gradient(d, tokens, noise, a, c):
     return loss, c**2 * slope - 2 * c * SPREAD * first_slope, 2 * c * square - 2 * SPREAD * first
 
 
+def best_output(d, tokens, noise, a):
+    """Least loss over all v at k = a k*, and its c: what an output phase tends to (claim `slr.line_loss`).
+
+    c = g A_1 / (g A_2 + B_2) and L = g + eps^2 - c g A_1.
+
+    >>> loss, c = best_output(50, 10, 0.1, 0.70875)
+    >>> round(loss, 6), round(c, 6)
+    (0.041241, 1.263421)
+    """
+    _, _, noise = _law(d, tokens, noise)
+    first, second, others = share_moments(d, tokens, real("a", a))[:3]
+    c = float(SPREAD * first / (SPREAD * second + others))
+    return float(SPREAD + noise**2 - c * SPREAD * first), c
+
+
 @dataclass(frozen=True)
 class LinePath:
     """A trajectory on infinite data; arrays with one entry per record, index 0 the start.

@@ -168,7 +168,7 @@ class _Recorder:
 
     def __init__(self, task, config, test_data):
         self.task, self.every, self.test_data = task, config.record_every, test_data
-        self.loss, self.gaps, self.record, self.metric = [], [], [], []
+        self.loss, self.gaps, self.record, self.metric, self.known = [], [], [], [], {}
 
     def keep(self, path, step, offset, part=slice(None), ends=False):
         """Append ``path[part]``: path[0] is the state after ``step`` updates, ``offset`` of them in this phase.
@@ -186,14 +186,15 @@ class _Recorder:
 
     def taken(self, attention, output, offsets, ends):
         """The gaps of some states of a phase: of all, or of those whose turn it is, NaN for the others."""
-        if self.task.gap_offsets is None:
-            return self.task.gaps(attention, output)
+        if self.task.gap_offsets is None or not self.known:  # the init's are always taken
+            self.known = self.task.gaps(attention, output)
+            return self.known
         due = np.isin(offsets, self.task.gap_offsets)
         due[len(due) - 1 :] |= ends
-        gaps = {}
-        for name, values in self.task.gaps(attention[due], output[due]).items():
-            gaps[name] = np.full((len(due), *values.shape[1:]), np.nan)
-            gaps[name][due] = values
+        gaps = {name: np.full((len(due), *values.shape[1:]), np.nan) for name, values in self.known.items()}
+        if due.any():
+            for name, values in self.task.gaps(attention[due], output[due]).items():
+                gaps[name][due] = values
         return gaps
 
     def arrays(self):

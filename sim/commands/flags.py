@@ -98,12 +98,22 @@ def numbers(name, text):
         raise InputError(f"{name} must be a number, or numbers separated by commas, not {text!r}") from None
 
 
-def or_config(task, plan, **given):
-    """The configuration of occurrence or OR with one head from zero init: what has closed forms."""
+INFINITE = ("--d", "--targets", "--length", "--max-length", "--pairs", "--tokens", "--noise")
+
+
+def infinite_config(task, plan, **given):
+    """A configuration from zero init whose sample sizes do not matter."""
     from sim.config import resolve
 
-    choice("task", task, ("occurrence", "or"))
-    return resolve(task, plan, init="zero", train_words=1, test_words=1, **given)
+    choice("task", task, ("occurrence", "or", "even_pairs", "icl_bigram", "slr"))
+    few = {} if task == "even_pairs" else {"train_words": 1, "test_words": 1}
+    return resolve(task, plan, init="zero", **few, **given)
+
+
+def infinite_head(config):
+    """The settings of the task that matter on infinite data."""
+    settings = config.make_task().settings()
+    return {name: settings[name] for name in map(keyword, INFINITE) if name in settings}
 
 
 def print_json(value):
@@ -159,5 +169,20 @@ def labels(texts):
     return found
 
 
-__all__ = ["collect", "labels", "listed", "number", "or_config", "parse_seeds", "print_json", "run_settings", "running",
-           "seeds_flag", "show_progress", "some_settings", "where", "workers"]
+__all__ = [
+    "collect",
+    "infinite_config",
+    "infinite_head",
+    "labels",
+    "listed",
+    "number",
+    "parse_seeds",
+    "print_json",
+    "run_settings",
+    "running",
+    "seeds_flag",
+    "show_progress",
+    "some_settings",
+    "where",
+    "workers",
+]
