@@ -474,13 +474,13 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     # ---- speed and memory only
     (r"module: SPARSE_DENSITY = ", "both ways of keeping words give the same results"),
     (r"module: (LARGE|PARTS|PART_BLOCKS|THREADS) = ", "how many words make how many parts, and who computes them"),
-    (r"letter\.py:\d+ module: (CACHE|LINE) = ", "which codes are asked for ahead"),
+    (r"letter\.py:\d+ (module: (CACHE|LINE) = |_backward: .*(ahead|LINE))", "which codes are asked for ahead"),
     (r"make_room: if needed > digits:  =>  if \(needed >= digits\)", "copies the codes to an array of the same size"),
     (r"_checked_counts: .*copy=\(True\)", "copies what need not be"),
     (r"module: inner = partial", "numba compiles entry points that nobody calls"),
     (r"_(aligned|floats): buffer = .*\((65|8)\)", "a longer buffer than is used"),
     (r"_(aligned|floats): start = .*(% \(65\)|// \(9\))", "another start of an array inside its buffer"),
-    (r"_work: _floats\(1, .*=>  _floats\(\(2\)", "more scratch than is used"),
+    (r"_work: _floats\((1, .*=>  _floats\(\(2\)|.*\(3\) \* ROWS)", "more scratch than is used"),
     # ---- nothing depends on it
     (r"module: HALF = 2\.0\*\*511  =>  HALF = 2\.0\*\*\(512\)", "another power of two cancels as well, and has room"),
     (r"module: FAR_WEIGHTS = ", "the guard is far from where it is needed"),

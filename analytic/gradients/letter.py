@@ -399,8 +399,8 @@ def _work(layout, heads):
         np.empty(layout.d, np.int32),
         np.empty(layout.d, np.int32),
         _floats(heads, layout.d),
-        _floats(1, heads)[0],
-        _floats(1, heads)[0],
+        np.empty(heads),
+        np.empty(heads),
     )
 
 
@@ -419,11 +419,11 @@ def _values(code):
 @inner(fastmath={"contract"})
 def _forward(codes, e, s, sums, f, block, h):
     """Z = sum_j n_j e_j, S = sum_j n_j s_j and o = S / Z of head h for the words of one block; adds o to f."""
-    e, s, sums, f = e[h], s[h], sums[h], f[block * ROWS : (block + 1) * ROWS]
+    e, s, sums, f = e[h], s[h], sums[h], f[block * ROWS :]
     at = block * (e.size // GROUP) * ROWS
     sums[:] = 0.0
     for j in range(0, e.size, GROUP):
-        n = codes[at : at + ROWS]
+        n = codes[at:]
         e0, e1, e2, e3, e4 = e[j], e[j + 1], e[j + 2], e[j + 3], e[j + 4]
         s0, s1, s2, s3, s4 = s[j], s[j + 1], s[j + 2], s[j + 3], s[j + 4]
         for r in range(ROWS):
@@ -469,8 +469,7 @@ def _backward(codes, sums, residual, totals, block, h, ahead):
         sums[r] = c
         sums[ROWS + r] *= c
     for first in range(0, totals.size, 2 * LANES * GROUP):
-        n = codes[at : at + ROWS]
-        t = totals[first : first + 2 * LANES * GROUP]
+        n, t = codes[at:], totals[first:]
         if ahead is not None:
             for r in range(0, ROWS, LINE):
                 _ask_ahead(codes, at + size + r)
@@ -500,7 +499,7 @@ def _backward(codes, sums, residual, totals, block, h, ahead):
 @inner
 def _residuals(f, labels, residual, losses, block):
     """f - y of the words of one block, and 0 for rows that are no words; adds its square to the losses."""
-    f, labels = f[block * ROWS : (block + 1) * ROWS], labels[block * ROWS : (block + 1) * ROWS]
+    f, labels = f[block * ROWS :], labels[block * ROWS :]
     for r in range(ROWS):
         residual[r] = (f[r] - labels[r]) * abs(labels[r])
         losses[r] += residual[r] * residual[r]
