@@ -232,7 +232,8 @@ def test_text_columns_are_aligned():
 def small_tables(monkeypatch):
     """The reproduction with small data sets, few steps and the same rows."""
     def configurations(task):
-        return [(row, resolve(task, paper.plan_of(row, task), init=row.init, **SMALL)) for row in paper.ROWS]
+        small = {"max_length": 3, "steps": 5} if task == "even_pairs" else SMALL
+        return [(row, resolve(task, paper.plan_of(row, task), init=row.init, **small)) for row in paper.ROWS]
 
     monkeypatch.setattr(paper, "configurations", configurations)
 
@@ -258,6 +259,36 @@ def test_the_plan_trained_is_told_where_it_is_not_the_label(small_tables, tmp_pa
         steps = paper.attention_steps(task)
         assert made.values["plans"][task]["O(1x)->A(1x)"] == f"O(1x)->A({steps}x)"
         assert (f"A(1x) stands for A({steps}x)" in repr(made)) == (steps > 1)
+
+
+def test_all_tables_and_figures_come_from_one_set_of_runs(small_tables, tmp_path, monkeypatch, capsys):
+    assert cli.main(["reproduce", "all", "--seeds", "2", "--out", str(tmp_path)]) in (cli.OK, cli.DIVERGED)
+    names = [f"table{i}.{end}" for i in (1, 2, 5) for end in ("csv", "md", "tex")]
+    names += [f"fig{i}.{end}" for i in range(1, 6) for end in ("csv", "png", "pdf")]
+    assert {path.name for path in tmp_path.iterdir()} == {"runs", *names}
+    printed = capsys.readouterr().out
+    assert all(f"wrote {tmp_path / name}" in printed for name in names)
+    before = {name: (tmp_path / name).read_bytes() for name in names}
+    monkeypatch.setattr("sim.pool.train", None)  # training would fail
+    assert cli.main(["reproduce", "all", "--seeds", "2", "--out", str(tmp_path), "--json"]) in (cli.OK, cli.DIVERGED)
+    assert set(json.loads(capsys.readouterr().out)) == set(reproduce.MAKERS)
+    assert {name: (tmp_path / name).read_bytes() for name in names} == before
+
+
+def test_the_inits_are_those_of_table_2(tmp_path):
+    cells = {(c["task"], c["init"]): c for c in reproduce.table2(seeds=20, out=tmp_path).values["cells"]}
+    assert len(cells) == 2 * len(paper.TASKS)
+    for (task, init), cell in cells.items():
+        assert cell["verdict"] == ("unpublished" if (task, init) == ("and", "random") else "match")
+        assert (cell["std_attention"] == cell["std_output"] == 0) == (init == "zero")
+    assert cells["slr", "random"]["paper_std"] == pytest.approx(0.1 / math.sqrt(50))
+
+
+def test_another_spread_is_not_the_printed_one():
+    entries = np.random.default_rng(0).normal(0, 0.1, 5000)
+    assert paper.init_verdict(entries, 0.1) == "match"
+    assert paper.init_verdict(1.05 * entries, 0.1) == "off"  # five standard errors
+    assert paper.init_verdict(0 * entries, 0.1) == "off" and paper.init_verdict(0 * entries, 0.0) == "match"
 
 
 def test_tasks_are_chosen_by_name(small_tables, tmp_path):
