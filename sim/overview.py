@@ -66,7 +66,7 @@ def draw_automaton(ax):
 
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_axis_off()
-    ax.set_xlim(-0.75, 3.0)
+    ax.update_datalim([(-0.75, -0.9), (3.0, 1.3)])
     for x, name, accepting in ((0.3, "no $s$\nyet", False), (2.2, "$s$ seen", True)):
         ax.add_patch(Circle((x, 0), 0.55, fill=False, linewidth=1.2))
         if accepting:
@@ -81,6 +81,7 @@ def draw_automaton(ax):
         ax.annotate("", (x + 0.22, 0.5), (x - 0.22, 0.5), arrowprops=loop)
         ax.text(x, 1.08, label, ha="center", va="bottom")
     ax.text(1.25, -0.75, "accepting: double circle", ha="center", va="top", fontsize=7, color="0.35")
+    ax.autoscale_view()
     return ax
 
 
