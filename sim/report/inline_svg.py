@@ -58,19 +58,19 @@ def _strip(root):
 
 
 def _own_ids(root, key):
-    """Put the key before every id that is referred to; drop the others."""
+    """Number the ids that are referred to, behind the key; drop the others. (Theirs change with a path's last bit.)"""
     used = set(re.findall(r"#([\w-]+)", " ".join(value for node in root.iter() for name, value in node.attrib.items()
                                                  if name != "style" or "url(" in value)))
+    numbered = {name: f"{key}-{i}" for i, name in
+                enumerate(node.get("id") for node in root.iter() if node.get("id") in used)}
     for node in root.iter():
-        if node.get("id") in used:
-            node.set("id", f"{key}-{node.get('id')}")
-        else:
-            node.attrib.pop("id", None)
-        for name, value in node.attrib.items():
-            if name == "href" and value.startswith("#"):
-                node.set(name, f"#{key}-{value[1:]}")
+        if (name := node.attrib.pop("id", None)) in used:
+            node.set("id", numbered[name])
+        for attribute, value in node.attrib.items():
+            if attribute == "href" and value.startswith("#"):
+                node.set(attribute, f"#{numbered[value[1:]]}")
             elif "url(#" in value:
-                node.set(name, value.replace("url(#", f"url(#{key}-"))
+                node.set(attribute, re.sub(r"url\(#([\w-]+)\)", lambda m: f"url(#{numbered[m[1]]})", value))
 
 
 def _compact_style(style, paper):

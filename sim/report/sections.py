@@ -251,7 +251,7 @@ def theory_and_runs(draft):
     known = theory.known(draft.results.rows)
     if not known:
         draft.make("Theory against simulation: no runs of a task whose dynamics on infinite data are known",
-                   "reproduce table1 --tasks occurrence,or")
+                   "reproduce table1")
         return element("p", "No runs are stored of a task whose dynamics on infinite data are known.")
     parts = [element("p", "Infinite data, from zero init, beside the runs on samples. From zero init the runs differ "
                           "from it by sampling; from random init also by their start.")]
@@ -263,7 +263,7 @@ def theory_and_runs(draft):
     if drawn is not None:
         drawing, data, told = drawn
         caption = "Gaps of the runs (mean and standard deviation over seeds) and, thin black, on infinite data."
-        parts.append(figure("theory", "Trajectories", drawing, caption, "; ".join(told), data, items(*told)))
+        parts.append(figure("trajectories", "Trajectories", drawing, caption, "; ".join(told), data, items(*told)))
     return together(*parts)
 
 

@@ -8,17 +8,19 @@ from .. import figures
 from ..population import population
 from ..studies.figure_data import FigureData
 
-# recorded by the runs: on infinite data
-QUANTITIES = {"train_loss": "loss", "test_accuracy": "accuracy", "attention_gap": "attention_gap",
-              "output_gap": "output_gap"}
-HEADER = ["after", *((name.replace("_", " "), ["infinite data", "runs"]) for name in QUANTITIES)]
-MEASURED = {"output_gap": ("output_gap", 1), "logit_gap": ("logit_gap", 2), "attention_gap": ("attention_gap", 2),
-            "phase3_loss": ("train_loss", 3)}  # closed form: what the runs from zero init recorded after which phase
-DRAWN = ("Joint GD", "O(1x)->A(1x)->O, zero init", "A(1x)->O")
+HEADER = ["after", *((name, ["infinite data", "runs"]) for name in
+                     ("train loss", "test metric", "attention gap", "output gap"))]
+MEASURED = {  # closed form: what the runs from zero init recorded, after which phase
+    "loss_after_output": ("train_loss", 1), "output_gap": ("output_gap", 1), "logit_gap": ("logit_gap", 2),
+    "attention_gap": ("attention_gap", 2), "loss_after_attention": ("train_loss", 2),
+    "accuracy_after_attention": ("test_metric", 2), "phase3_loss": ("train_loss", 3),
+}
+TWO_STEPS, ZERO_INIT = "O(1x)->A(1x)", "O(1x)->A(1x)->O, zero init"  # rows of Table 1
+DRAWN = ("Joint GD", ZERO_INIT, "A(1x)->O")
 
 
 def known(rows):
-    """{task: [(`paper.Row`, `Runs`, path on infinite data), ...]} of the tasks for which there are such paths."""
+    """{task: [(`paper.Row`, `Runs`, `Trajectory`), ...]} of the tasks whose dynamics on infinite data are known."""
     found = {}
     for task, pairs in rows.items():
         try:
@@ -29,55 +31,50 @@ def known(rows):
 
 
 def end_rows(found):
-    """Rows of texts: plan, phase, and each of the ``QUANTITIES`` on infinite data and in the runs, mean ± std."""
+    """Rows of texts: plan, phase, and each quantity of ``HEADER`` on infinite data and in the runs, mean ± std."""
     rows = []
     for row, runs, path in found:
-        ended = [run for run in runs.runs if not run.diverged]
+        metric = "accuracy" if runs.task.test_metric == "test_accuracy" else "loss"
+        pairs = {"train_loss": "loss", "test_metric": metric, **{gap: gap for gap in figures.GAPS}}
         for phase, at in enumerate(path.phase_ends, 1):
-            cells = []
-            for ours, theirs in QUANTITIES.items():
-                values = [_at_end(runs, run, ours, phase) for run in ended if len(run.phase_ends) >= phase]
-                cells += [f"{getattr(path, theirs)[at]:.4g}", mean_std(values)]
+            cells = [cell for ours, theirs in pairs.items()
+                     for cell in (shown([getattr(path, theirs)[at]]), shown(at_end(runs, ours, phase)))]
             rows.append([row.label, f"phase {phase}", *cells])
     return rows
 
 
-def _at_end(runs, run, name, phase):
-    at = run.phase_ends[phase - 1]
+def at_end(runs, name, phase):
+    """A recorded quantity at the end of a phase, of every run that got there."""
+    ended = [(run, run.phase_ends[phase - 1]) for run in runs.runs if len(run.phase_ends) >= phase]
     if name == "train_loss":
-        return run.train_loss[at]
-    if name == runs.task.test_metric:
-        return run.test_metric[np.searchsorted(run.record, at)]
-    return run.gaps[name][at].max()
+        return [run.train_loss[at] for run, at in ended]
+    if name == "test_metric":
+        return [run.test_metric[np.searchsorted(run.record, at)] for run, at in ended]
+    return [run.gaps[name][at].max() for run, at in ended]
 
 
-def mean_std(values):
-    if not len(values):
+def shown(values):
+    """Mean ± standard deviation of the values that exist."""
+    values = [value for value in values if np.isfinite(value)]
+    if not values:
         return "-"
     return f"{np.mean(values):.4g}" + (f" ± {np.std(values, ddof=1):.2g}" if len(values) > 1 else "")
 
 
 def closed_forms(rows):
     """Header and rows of texts: every closed form, and what the runs of the three phases from zero init recorded."""
-    import analytic
-
     from ..commands.flags import number
-    from ..commands.theory import MEANING
+    from ..theory import MEANING, theory
 
     header = ["quantity", "closed form", "runs from zero init", "meaning"]
-    runs = next((runs for row, runs in rows if row.plan == "O(1x)->A(1x)->O" and row.init == "zero"), None)
-    if runs is None:
+    by_label = {row.label: runs for row, runs in rows}
+    runs, config = by_label.get(ZERO_INIT), by_label[TWO_STEPS].config if TWO_STEPS in by_label else None
+    if config is None or config.task not in MEANING:
         return header, []
-    task, config = runs.task, runs.config
-    found = analytic.theory(task.d, task.targets, task.length, config.rate_o[0], config.rate_a[0])
-    ended = [run for run in runs.runs if not run.diverged]
-    lines = []
-    for name, meaning in MEANING.items():
-        measured = "-"
-        if name in MEASURED:
-            recorded, phase = MEASURED[name]
-            measured = mean_std([_at_end(runs, run, recorded, phase) for run in ended])
-        lines.append([name, number(found[name]), measured, meaning])
+    found, lines = theory(config), []
+    for name, meaning in MEANING[config.task].items():
+        recorded = shown(at_end(runs, *MEASURED[name])) if runs is not None and name in MEASURED else "-"
+        lines.append([name, number(found[name]), recorded, meaning])
     return header, lines
 
 
@@ -101,7 +98,8 @@ def trajectories(found):
             about = dict(task=runs.config.task, plan=row.label, quantity=gap)
             parts += [dict(source="infinite data", **about, step=np.arange(len(line)), mean=line),
                       dict(source="runs", **about, step=steps, mean=mean, std=std, n=n)]
-            distance = np.abs(mean - line[np.minimum(steps, len(line) - 1)]).max()
-            told.append(f"{runs.config.task}, {row.label}, {gap.replace('_', ' ')}: "
-                        f"the mean of {len(runs)} runs is at most {distance:.3g} from infinite data")
+            distance = np.abs(mean - line[np.minimum(steps, len(line) - 1)])
+            if np.isfinite(distance).any():
+                told.append(f"{runs.config.task}, {row.label}, {gap.replace('_', ' ')}: the mean of {len(runs)} runs "
+                            f"is at most {np.nanmax(distance):.3g} from infinite data")
     return drawing, FigureData.stack(*parts).csv(), told
