@@ -25,6 +25,7 @@ def train_each(todo, workers, progress=False):
     """
     from tqdm import tqdm
 
+    tqdm.set_lock(threading.RLock())  # its own choice is a semaphore of the system, which outlives a killed process
     todo = list(todo)
     total = sum(sum(config.steps) for config, _ in todo)
     with tqdm(total=total, unit="step", unit_scale=True, disable=not progress, leave=False) as bar, closing(workers):

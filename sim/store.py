@@ -19,13 +19,15 @@ from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import NoneType
 
 import numpy as np
 
 from analytic.errors import InputError
 
-from .config import RunConfig
+from .config import INITS, RunConfig
 from .descent import Run
+from .plans import parse_plan
 
 FORMAT = 1
 ARRAYS = ("train_loss", "record", "test_metric")
@@ -77,8 +79,13 @@ def encode(run):
     arrays = {name: getattr(run, name) for name in ARRAYS}
     for group in GROUPS:
         arrays |= {f"{group}/{name}": array for name, array in getattr(run, group).items()}
-    head = {name: getattr(run, name) for name in RESULT} | {"config": run.config.to_dict()}
-    head |= {"format": FORMAT, "versions": versions(), "content": _content(head, arrays)}
+    head = {name: getattr(run, name) for name in RESULT}
+    return pack(head | {"config": run.config.to_dict(), "format": FORMAT, "versions": versions()}, arrays)
+
+
+def pack(head, arrays):
+    """The bytes of a file with this head, hashes added, and these arrays."""
+    head = head | {"content": _content(head, arrays)}
     head["sha256"] = _sha256(head)
     file = io.BytesIO()
     np.savez(file, head=np.frombuffer(json.dumps(head, sort_keys=True).encode(), dtype=np.uint8), **arrays)
@@ -227,23 +234,28 @@ def _npy_header(header):
 
 @lru_cache(maxsize=1000)
 def _config(text):
-    """The configuration with this JSON text."""
+    """The configuration with this JSON text; raises unless it is one."""
     config = RunConfig.from_dict(json.loads(text))
-    hash(config)
+    _must(isinstance(config.task, str) and config.init in INITS)
+    plan = parse_plan(config.plan)
+    lengths = {"init_scale": 2, "steps": len(plan.phases), "rate_a": len(plan.training("A")),
+               "rate_o": len(plan.training("O"))}
+    for name, length in lengths.items():
+        numbers = getattr(config, name)
+        _must(isinstance(numbers, tuple) and len(numbers) == length)
+        _must(all(isinstance(number, (int, float)) for number in numbers))
+    for _, value in config.settings:  # a stored law is written out: it names no other file
+        _must(isinstance(value, (int, float, str, NoneType)))
+        _must(not str(value).startswith("table:") or re.fullmatch(WRITTEN_OUT, value))
     return config
 
 
 def _check(head, arrays):
     """Raise unless head and arrays are those of a run: matching hashes do not say that we computed them."""
-    config = _config(json.dumps(head["config"]))
-    for name in ("task", "plan", "init"):
-        _must(isinstance(getattr(config, name), str))
-    for numbers in (config.init_scale, config.rate_a, config.rate_o, config.steps):
-        _must(isinstance(numbers, tuple) and all(isinstance(x, (int, float)) for x in numbers))
-    for _, value in config.settings:  # a stored law is written out: it names no other file
-        _must(not str(value).startswith("table:") or re.fullmatch(WRITTEN_OUT, value))
+    _config(json.dumps(head["config"]))
     _must(isinstance(head["seed"], int) and head["seed"] >= 0 and isinstance(head["phase_ends"], list))
     _must(head["status"] == ("diverged" if head["diverged"] else "ok"))
+    _must(head["diverged"] is None or {"step", "phase", "rate_a", "rate_o"} == set(head["diverged"]))
     loss, record, metric = (arrays[name] for name in ARRAYS)
     _must(loss.ndim == record.ndim == 1 and len(loss) and record.shape == metric.shape)
     for name, array in arrays.items():

@@ -179,19 +179,18 @@ def read_plan(folder):
     """
     path = Path(folder) / PLAN
     try:
-        plan = json.loads(store.read_bytes(path))
+        data = store.read_bytes(path)
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError):
-        plan = None
     try:
+        plan = json.loads(data)
         if plan["format"] <= FORMAT:
             groups = {RunConfig.from_dict(run["config"]): [whole("seed", seed, 0) for seed in run["seeds"]]
                       for run in plan["runs"]}
             for config in groups:
                 config.key, config.task.strip(), config.plan.strip()
             return Spec(groups, tuple(map(str, plan["axes"])))
-    except (KeyError, TypeError, AttributeError, InputError):
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         raise InputError(f"{path} is not the plan of a sweep; remove it, and the sweep is planned again") from None
     raise InputError(f"{path} has format {plan['format']}; this version of attnlag reads up to {FORMAT}")
 
