@@ -169,9 +169,10 @@ def paper_figures(draft):
         header, ends = tables.ends_rows(drawn.panels)
         told = "; ".join(", ".join(f"{key} {cell}" for key, cell in zip(header, row, strict=True)) for row in ends)
         shown = table(f"{title}: where the runs end", header, [[arrows(cell) for cell in row] for row in ends])
-        over = " and ".join(dict.fromkeys(spans(runs.seeds) for _, runs in drawn.panels))
-        parts.append(figure(name, title, drawn.figure, f"{caption} Seeds {over}.", f"{drawn.text} At the end: {told}.",
-                            drawn.data, together(element("pre", drawn.text) if drawn.text else None, shown)))
+        seeds = " and ".join(dict.fromkeys(spans(runs.seeds, "–\u2060") for _, runs in drawn.panels))
+        numbers = together(element("pre", drawn.text) if drawn.text else None, shown)
+        parts.append(figure(name, title, drawn.figure, f"{caption} Seeds {seeds}.",
+                            f"{drawn.text} At the end: {told}.", drawn.data, numbers))
     return together(*parts or [element("p", "No runs of the paper's figures are stored.")])
 
 
@@ -262,7 +263,7 @@ def theory_and_runs(draft):
     drawn = theory.trajectories(known)
     if drawn is not None:
         drawing, data, told = drawn
-        caption = "Gaps of the runs (mean and standard deviation over seeds) and, thin black, on infinite data."
+        caption = "Gaps of the runs (mean and standard deviation over seeds) and, as thin lines, on infinite data."
         parts.append(figure("trajectories", "Trajectories", drawing, caption, "; ".join(told), data, items(*told)))
     return together(*parts)
 
@@ -291,16 +292,17 @@ def claims(draft):
 def _claim(claim):
     pieces = claim["evidence"]
     measured = [_measured(piece) for piece in pieces if piece["slack"] is not None]
-    kinds = Counter(piece["kind"] for piece in pieces)
-    told = items(*(f"{piece['kind']}{'' if piece['held'] else ', does not hold'}: {piece['reason']}"
-                   for piece in pieces))
+    held = Counter(piece["kind"] for piece in pieces if piece["held"])
+    kinds = [f"{kind} {n}×" if n > 1 else kind for kind, n in held.items()]
+    kinds += [f"{piece['kind']} fails" for piece in pieces if piece["held"] is False]
+    told = items(*(f"{piece['kind']}: {piece['reason']}" for piece in pieces))
     against = claim.get("counterexample")
     return [
         together(element("code", claim["id"]), element("p", claim["statement"]),
                  element("p", f"Counterexample: {', '.join(f'{k} = {v}' for k, v in against.items())}")
                  if against else None),
         verdict(claim["status"]), "; ".join(measured) or "-",
-        disclosure(", ".join(f"{kind} {n}×" if n > 1 else kind for kind, n in kinds.items()), told) if pieces else "-",
+        disclosure(", ".join(kinds) or "nothing was run", told),
     ]
 
 
