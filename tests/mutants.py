@@ -486,6 +486,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"module: FAR_WEIGHTS = ", "the guard is far from where it is needed"),
     (r"_Builder\.add: tally\[-1, 0, .*=>  tally\[-1, \(1\)", "any letter will do for rows that are no words"),
     (r"letter\.py:\d+ _brief: ", "how a message shows a value"),
+    (r"_by_block: heads, columns = work\.e\.shape", "s has the shape of e"),
     (r"_label_sums\(language, d, law, beta\)  =>  output, _ = .*\(total\)", "the first sums are without weights"),
     (r"either: parts\.append\(both\(\)\)  =>  parts\.append\(\(either\)\(\)\)", "1 | (2 | 3) is 1 | 2 | 3"),
     (r"_moment_without: coefficient = \[0\.0\] \* .*\(2\)", "a coefficient of zero is skipped"),

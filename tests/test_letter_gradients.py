@@ -180,12 +180,12 @@ def test_renaming_letters_renames_the_gradient(model, random):
                 ROUNDING)
 
 
-@pytest.mark.parametrize("shift", (-512.0, 1.0, 2.0**20))
+@pytest.mark.parametrize("shift", ((-512.0, -512.0), (1.0, -1.0), (2.0**20, 0.0), (-1024.0, 2048.0)))
 @pytest.mark.parametrize("path", PATHS)
-def test_adding_a_constant_to_the_scores_changes_nothing(path, shift):
+def test_adding_a_constant_to_the_scores_of_a_head_changes_nothing(path, shift):
     counts, labels, words, alpha, beta = case(path, 2)
     alpha = np.round(alpha * 2**20) / 2**20  # so that the shifted scores are exact
-    shifted = loss_and_gradient(words, alpha + shift, beta)
+    shifted = loss_and_gradient(words, alpha + np.array(shift)[:, None], beta)
     assert_same(shifted, loss_and_gradient(words, alpha, beta), absolute_terms(counts, labels, alpha, beta), ROUNDING)
 
 
