@@ -23,16 +23,22 @@ RETRIES = 3  # of a run whose worker died
 ADDRESS = r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d+"
 
 
+def check_address(address):
+    """Raise `InputError` if this is no address of a scheduler, or Dask is not installed."""
+    if not re.fullmatch(ADDRESS, address):
+        raise InputError(f"scheduler must be an address such as tcp://HOST:8786, not {shown(address)}")
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise InputError("scheduler needs Dask: pip install 'attnlag[cluster]'") from None
+
+
 class Cluster:
     """The workers of the scheduler at an address; finished runs are stored in ``out``, by this process."""
 
     def __init__(self, address, out):
-        if not re.fullmatch(ADDRESS, address):
-            raise InputError(f"scheduler must be an address such as tcp://HOST:8786, not {shown(address)}")
-        try:
-            from distributed import Client
-        except ImportError:
-            raise InputError("scheduler needs Dask: pip install 'attnlag[cluster]'") from None
+        from distributed import Client
+
         for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is raised, and said in one line
         self.address, self.out, self.told = address, out, set()

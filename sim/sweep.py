@@ -73,6 +73,10 @@ def run_sweep(spec, out, *, jobs=None, shard=(1, 1), scheduler=None, progress=Fa
     """
     spec = spec if isinstance(spec, Spec) else read_spec(spec)
     jobs = whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs)
+    if scheduler is not None:
+        from .cluster import check_address
+
+        check_address(scheduler)
     store.remove_abandoned(out, store.check_writable(out))
     _enter(spec, out)
     pairs, todo = spec.pairs(shard), []
