@@ -97,9 +97,19 @@ def rate(name, value):
 def choice(name, value, allowed):
     """Return ``value`` if it is one of ``allowed``; the error names the nearest valid one."""
     if value not in allowed:
-        from difflib import get_close_matches
-
-        near = get_close_matches(str(value), [str(a) for a in allowed], n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(value, allowed)
         raise InputError(f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}{hint}")
     return value
+
+
+def did_you_mean(value, allowed):
+    """The end of a message that names the nearest allowed name, if one is near; upper and lower case are alike.
+
+    >>> did_you_mean("OCCURENCE", ["or", "occurrence"]), did_you_mean("x", ["or"])
+    ("; did you mean 'occurrence'?", '')
+    """
+    from difflib import get_close_matches
+
+    names = {str(name).lower(): str(name) for name in allowed}
+    near = [names[name] for name in get_close_matches(str(value).lower(), names, n=1)]
+    return f"; did you mean {near[0] if near[0].startswith('-') else repr(near[0])}?" if near else ""

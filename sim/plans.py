@@ -10,8 +10,9 @@ A trains the attention scores alpha, O the output weights beta, AO (joint) both 
 import re
 from dataclasses import dataclass
 
-from analytic.errors import InputError, shown
+from analytic.errors import InputError, did_you_mean, shown
 
+LAYERS = ("A", "O", "AO", "joint")
 _TOKEN = re.compile(r"->|→|joint|AO|A|O|\(|\)|x|\d+|\s+|.")
 
 
@@ -70,7 +71,9 @@ def parse_plan(text):
     def fail(expected):
         token, character = tokens[position]
         found = shown(token) if token else "the end"
-        raise InputError(f"plan {shown(text)}: unexpected {found} at character {character}, expected {expected}")
+        word = re.match(r"[A-Za-z]*", text[character - 1 :])[0]
+        hint = "" if word in LAYERS else did_you_mean(word[:10], LAYERS)
+        raise InputError(f"plan {shown(text)}: unexpected {found} at character {character}, expected {expected}{hint}")
 
     def take(expected, accept):
         nonlocal position
@@ -81,7 +84,7 @@ def parse_plan(text):
         return token
 
     def phase():
-        layers = take("A, O, AO or joint", lambda t: t in ("A", "O", "AO", "joint"))
+        layers = take("A, O, AO or joint", lambda t: t in LAYERS)
         steps = None
         if tokens[position][0] == "(":
             take("'('", lambda t: t == "(")
