@@ -378,7 +378,7 @@ def _(formula, case):
     ]
     for name, value in zip(("G1", "E1", "E2"), values, strict=True):
         claimed = case.length.mean_of(lambda m, name=name: formula(case.having(m=Fraction(m)))[name])
-        yield holds(name, Fraction(str(sympy.nsimplify(value))) == claimed, case, found=value, claimed=claimed)
+        yield holds(name, sympy.expand(value) == sympy.Rational(claimed), case, found=value, claimed=claimed)
     lengths = range(int(case.a), int(case.a + case.n))
     mean = sum(case.z**m for m in lengths) / case.n
     yield holds("uniform", mean == formula(case)["uniform"], case, found=mean)

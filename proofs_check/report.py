@@ -30,6 +30,7 @@ MODULES = (
     "random_scores",
     "finite_sample",
     "sampled_steps",
+    "limits",
     "theorem",
     "joint",
     "even_pairs",
