@@ -19,9 +19,11 @@ def main(argv=None):
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")  # ± becomes ? where the terminal has no such letter
         from .parser import parse  # here, so that Ctrl-C is met from the first moments on
+        from .terminal import colours
 
-        args = parse(sys.argv[1:] if argv is None else argv)
-        code = args.run(args)
+        with colours():
+            args = parse(sys.argv[1:] if argv is None else argv)
+            code = args.run(args)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
