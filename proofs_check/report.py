@@ -33,6 +33,7 @@ MODULES = (
     "limits",
     "theorem",
     "joint",
+    "lag_limit",
     "even_pairs",
     "icl_bigram",
     "slr",
