@@ -12,16 +12,19 @@ from analytic.finite_sample import bernstein
 from analytic.languages import any_of
 from analytic.moments import letter_moment
 from analytic.one_step import logit_gap
+from sim.tasks.letters import LetterTask
+from sim.tasks.streams import TRAIN, stream
 
 from . import phase_one
 from .claims import claim
-from .decide import ROUNDING, below, close, exact, holds, identity, no_oftener, positive, squares
+from .decide import ROUNDING, below, close, exact, holds, identity, no_oftener, positive, sampled, squares
 from .domain import LETTERS, Case, Domain, Length, Real, Whole
 from .enclosures import BallGeometric, ball, enclosed
 from .finite_sample import DATA_SETS, output_deviation
 from .gradients import letter, uniform_attention_gradient
 from .letters import population
-from .simulator import GRID, SAMPLES, runs
+from .simulator import GRID, SAMPLES, kernel_step, runs
+from .uniform_attention import uniform_attention
 
 WINDOW = LETTERS.having(rate_o=Real(0))
 
@@ -431,3 +434,172 @@ same_words.mutant("d/(d-1) forgotten", gap=lambda c, v: v - (c.beta_target - c.b
 same_words.mutant("spread of Y halved", reach=lambda c, v: v / 2)
 same_words.mutant("3 d events, as for fresh words", events=lambda c, v: 3 * c.d)
 same_words.mutant("change of beta_s forgotten", gap=lambda c, v: v + same_words.formula(c)["moved_target"])
+
+
+# ---------------------------------------------------------------- the attention step on fresh words
+
+
+@claim(
+    "finite_sample.fresh_words",
+    statement="Occurrence, A(1x) at alpha = 0 on N words independent of beta, whose letters lie in beta_s +- t_S "
+    "and beta_o +- t_o, Delta' = beta_s - beta_o + t_S + t_o, R = max(2 - beta_o + t_o, beta_s + t_S - 2)"
+    " >= |r| on positive words, R- = (beta_o + t_o) 2 t_o: the means P of Y have P_s - P_o = "
+    "(2/d)(1-E1)(b_s - b_o) + (2/(d-1))(G-G1)(b_o - mean_o) - (t2/d)(b_s^2 - b_o^2) - (t3/d) mean (b_s - "
+    "b_o), concave in b_s, convex in b_o and linear in the mean of the rest, so its minimum over the box "
+    "lies at ends (b_o: ends or the vertex). |Y_s| <= R Delta' x (1-x), |Y_o| <= R p_o (Delta' x + 2 t_o "
+    "(1-x)) on positive words and R- p_o on negative ones: Bernstein bounds both deviations.",
+    latex=r"\frac{\hat\alpha_s-\max_o\hat\alpha_o}{2\eta_A}\ge\min_{\text{box}}(P_s-P_o)-\delta_s-\delta_o,\quad "
+    r"|Y_o|\le Rp_o(\Delta'x+2t_o(1-x))\ (+),\ 2t_o(\beta_o+t_o)p_o\ (-)",
+    domain=SAME,
+    source="gradients.uniform_attention; gradients.letter word by word; finite_sample.output_deviation",
+)
+def fresh_words(c):
+    """P_s - P_o at b_s = ``c.own``, b_o = ``c.other``, ``c.rest`` the mean of the other letters; bounds of one word.
+
+    The word has shares ``c.x`` and ``c.p`` of s and o; ``c.wide`` = Delta', ``c.residual`` = R, ``c.negative`` = R-.
+    """
+    t2, t3, n = c.E1 - c.E2, 1 - 3 * c.E1 + 2 * c.E2, c.d - 1
+    mean_others = (c.other + (n - 1) * c.rest) / n
+    mean, apart = (c.own + n * mean_others) / c.d, c.own - c.other
+    gap = 2 / c.d * (1 - c.E1) * apart + 2 / n * (c.G - c.G1) * (c.other - mean_others)
+    return {
+        "gap": gap - t2 / c.d * (c.own**2 - c.other**2) - t3 / c.d * mean * apart,
+        "target": c.residual * c.wide * c.x * (1 - c.x),
+        "other": c.residual * c.p * (c.wide * c.x + 2 * c.t_other * (1 - c.x)),
+        "negative": c.negative * c.p,
+        "reach_other": c.residual * (c.wide / 4 + 2 * c.t_other),
+        "curvature_own": -2 * t2 / c.d - 2 * t3 / c.d**2,
+        "curvature_other": 2 * t2 / c.d + 2 * t3 / (c.d * c.d),
+    }
+
+
+@fresh_words.proof
+def _(formula):
+    """the means from gradients.uniform_attention; second derivatives and their signs; words in bounded parts"""
+    yield from products_and_sums()
+    own, other, rest = sympy.symbols("b_s b_o rest", real=True)
+    c = LETTERS.symbols()
+    c = c.having(k=sympy.Integer(1))
+    zero = dict.fromkeys(("x", "p", "residual", "wide", "negative", "t_other"), 0)
+    claimed = formula(c.having(own=own, other=other, rest=rest, **zero))
+    n = c.d - 1
+    mean_others = (other + (n - 1) * rest) / n
+    mean = (own + n * mean_others) / c.d
+    slopes = []
+    for weight, inside in ((own, True), (other, False)):
+        # the mean of the squares is common to both and drops out
+        place = {"own": weight, "total": weight, "mean_own": mean, "mean_total": mean, "mean_others": mean_others}
+        place |= {"product": sympy.Symbol("mean_square"), "inside": inside}
+        slopes.append(-uniform_attention(c.having(**place))["alpha"] / 2)
+    yield identity("P_s - P_o", slopes[0] - slopes[1], claimed["gap"], LETTERS)
+    yield identity("curvature in b_s", sympy.diff(claimed["gap"], own, 2), claimed["curvature_own"], LETTERS)
+    yield identity("curvature in b_o", sympy.diff(claimed["gap"], other, 2), claimed["curvature_other"], LETTERS)
+    yield identity("linear in the rest", sympy.diff(claimed["gap"], rest, 2), 0)
+    m = 1 + sympy.Symbol("m'", integer=True, nonnegative=True)
+    yield positive("t2 = E[(m-1)/m^2] >= 0", 1 / m - 1 / m**2, strict=False)
+    yield identity("t3 = E[(m-1)(m-2)/m^2]", 1 - 3 / m + 2 / m**2, (m - 1) * (m - 2) / m**2)
+    over = sympy.Symbol("m''", integer=True, nonnegative=True)
+    for first in (1, 2):  # (m-1)(m-2) >= 0 at m = 1 and for m >= 2
+        yield positive(f"t3 >= 0 from m = {first}", _third(m, first, over), strict=False)
+
+    x, p, R, wide, t_o, neg = sympy.symbols("x p_o R Delta' t_o R-", positive=True)
+    s, o, i = sympy.symbols("beta_s beta_o beta_i", real=True)
+    value = x * s + p * o + (1 - x - p) * i
+    spread = sympy.expand(s - value)
+    yield identity("beta_s - h", spread, sympy.expand(p * (s - o) + (1 - x - p) * (s - i)))
+    yield identity("beta_o - h", sympy.expand(o - value), sympy.expand(x * (o - s) + (1 - x - p) * (o - i)))
+    words = Case(d=c.d, E1=0, E2=0, G=0, G1=0, own=0, other=0, rest=0, x=x, p=p, residual=R, wide=wide)
+    claimed = formula(words.having(t_other=t_o, negative=neg))
+    yield identity("|Y_s| <= x R (1-x) Delta'", claimed["target"], x * R * (1 - x) * wide)
+    share = {x: 1 / (1 + sympy.Symbol("1/x-1", nonnegative=True))}
+    room = claimed["other"] - p * R * (x * wide + (1 - x - p) * 2 * t_o)
+    yield positive("|Y_o| <= p_o R (x Delta' + (1-x-p_o) 2 t_o), positive words", room.subs(share), strict=False)
+    yield identity("|Y_o| <= p_o (beta_o + t_o) 2 t_o, negative words", claimed["negative"], p * neg)
+    half = sympy.Rational(1, 2)
+    most = claimed["other"].subs(p, 1 - x)  # p_o <= 1 - x
+    left = claimed["reach_other"] - most
+    parts = ((R * wide, half - x), (2 * R * t_o * x * (2 - x), sympy.Integer(1)))
+    yield identity("(1-x)^2 = 1 - x (2 - x)", (1 - x) ** 2, 1 - x * (2 - x))
+    yield identity("reach - |Y_o| as squares", left, sum(a * b**2 for a, b in parts))
+    for number, (factor, _) in enumerate(parts, 1):
+        yield positive(f"its coefficient {number} >= 0", factor.subs(share), strict=False)
+
+
+def _third(m, first, over):
+    """(m-1)(m-2)/m^2 at m = 1, or for m = 2 + over."""
+    value = (m - 1) * (m - 2) / m**2
+    (symbol,) = m.free_symbols
+    return value.subs(symbol, 0) if first == 1 else value.subs(symbol, 1 + over)
+
+
+@fresh_words.instance
+def _(formula, case):
+    """exact means over all words at random weights in a box; each word's values; the minimum over the box"""
+    rng, d = random.Random(str(case)), int(case.d)
+    case = case.having(k=Fraction(1))
+    centre = [Fraction(3, 2)] + [Fraction(1, 2)] * (d - 1)
+    t_target, t_other = Fraction(rng.randint(1, 6), 12), Fraction(rng.randint(1, 6), 12)
+    beta = [b + (t_other if j else t_target) * Fraction(rng.randint(-6, 6), 6) for j, b in enumerate(centre)]
+    words = [(p, [Fraction(n, sum(counts)) for n in counts], y) for p, counts, y in population(case)]
+    means = [sum(p * _exact_word(shares, y, beta, j) for p, shares, y in words) for j in range(d)]
+    box = {"residual": max(2 - centre[1] + t_other, centre[0] + t_target - 2), "t_other": t_other}
+    box |= {"wide": centre[0] - centre[1] + t_target + t_other, "negative": (centre[1] + t_other) * 2 * t_other}
+    for o in range(1, d):
+        rest = [beta[j] for j in range(1, d) if j != o]
+        place = case.having(own=beta[0], other=beta[o], rest=sum(rest) / len(rest), **box)
+        yield exact("P_s - P_o", means[0] - means[o], formula(place.having(x=0, p=0))["gap"], case.having(beta=beta))
+        ends = [
+            formula(place.having(x=0, p=0, own=a, rest=r))["gap"]
+            for a in (centre[0] - t_target, centre[0] + t_target)
+            for r in (centre[1] - t_other, centre[1] + t_other)
+        ]
+        yield holds("the ends in b_s and rest are below", min(ends) <= means[0] - means[o], case.having(beta=beta))
+        for _, shares, y in words:
+            claimed = formula(place.having(x=shares[0], p=shares[o]))
+            first, second = (abs(_exact_word(shares, y, beta, j)) for j in (0, o))
+            yield holds("|Y_s|", first <= claimed["target"], case.having(shares=shares), found=first, **claimed)
+            bound = claimed["other" if y > 0 else "negative"]
+            yield holds("|Y_o|", second <= bound, case.having(shares=shares), found=second, **claimed)
+            reach = max(claimed["reach_other"], box["negative"])
+            yield holds("reach of Y_o", bound <= reach, case.having(shares=shares), **claimed)
+
+
+@fresh_words.simulation
+def _(formula):
+    """400 fresh samples of the simulator at the population's beta: gap against the guarantee, and its mean"""
+    for d, length, words in ((10, "geometric:0.125", 2000), (20, "uniform:1:20", 4000)):
+        rate_o, delta = 0.35 * d, 0.05
+        case = SAME.check(d=d, length=length, rate_o=rate_o, words=words).having(k=1)
+        beta = {name: float(b) for name, b in phase_one.update(case).items()}
+        weights = np.where(np.arange(d) < 1, beta["beta_target"], beta["beta_other"])
+        zero = dict.fromkeys(("x", "p", "residual", "wide", "negative", "t_other"), 0.0)
+        place = case.having(own=beta["beta_target"], other=beta["beta_other"], rest=beta["beta_other"], **zero)
+        predicted = formula(place)["gap"]
+        bound = finite_sample.sampled_steps(d, case.length, rate_o, words, delta, same_words=False).logit_gap / 2
+        steps = [kernel_step(data, np.zeros(d), weights, rate_a=0.5)[0] for data in fresh_sets(d, length, words)]
+        alpha = np.array(steps)
+        yield sampled(
+            "mean of (alpha_s - alpha_o)/(2 rate_a)", alpha[:, 0] - alpha[:, 1:].mean(axis=1), predicted, case
+        )
+        gaps = alpha[:, 0] - alpha[:, 1:].max(axis=1)
+        yield no_oftener("violations", int(np.sum(gaps < bound)), len(gaps), delta, case)
+        yield below("guaranteed gap <= 5% quantile of the samples", bound, np.quantile(gaps, delta), case)
+
+
+def fresh_sets(d, length, words):
+    """Independent training sets of ``words`` words, one for each of `DATA_SETS`."""
+    task = LetterTask("or", any_of(1), d)
+    law = task.length_law(length)
+    return (task.words(law, words, stream(seed, TRAIN)) for seed in DATA_SETS)
+
+
+fresh_words.mutant("sign of the label term", gap=lambda c, v: v - 4 / (c.d - 1) * (c.G - c.G1) * (c.other - _others(c)))
+fresh_words.mutant("t2 forgotten", gap=lambda c, v: v + (c.E1 - c.E2) / c.d * (c.own**2 - c.other**2))
+fresh_words.mutant("convex in b_s", curvature_own=lambda c, v: -v)
+fresh_words.mutant("t_o for 2 t_o", other=lambda c, v: v - c.residual * c.p * c.t_other * (1 - c.x))
+fresh_words.mutant("x for x (1-x)", target=lambda c, v: v * c.x)
+fresh_words.mutant("reach without t_o", reach_other=lambda c, v: c.residual * c.wide / 4)
+
+
+def _others(c):
+    return (c.other + (c.d - 2) * c.rest) / (c.d - 1)
