@@ -19,6 +19,8 @@ _HOME = {
     "RunConfig": "sim.config",
     "parse_plan": "sim.plans",
     "make_task": "sim.tasks",
+    "Task": "sim.tasks.user",
+    "load_task": "sim.tasks.user",
 }
 __all__ = list(_HOME)
 

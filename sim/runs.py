@@ -14,6 +14,7 @@ from .config import resolve
 from .labelled import LabelledArray
 from .pool import Threads, train_each
 from .seeds import parse_seeds
+from .tasks.user import is_file, load_task
 
 CROSSINGS = {"step_attention_01": 0.1, "step_attention_09": 0.9}  # fractions of the ideal gap 1
 
@@ -31,8 +32,8 @@ def run_plan(task, plan, seeds=range(3), *, jobs=None, progress=False, out=None,
 
     Parameters
     ----------
-    task : "occurrence", "or", "and", "even_pairs", "icl_bigram", "slr", or a Boolean expression of letters such as
-        "1 & (2 | !3)"
+    task : "occurrence", "or", "and", "even_pairs", "icl_bigram", "slr", a Boolean expression of letters such as
+        "1 & (2 | !3)", or the path of a Python file with a task of your own, which is run: see `sim.Task`
     plan : such as "O(1x)->A(1x)->O" or "joint"; see `sim.plans`
     seeds : whole numbers, or "A:B", or a number N for 0, .., N-1; a seed has the same data and init under every plan
     jobs : threads (default: all cores)
@@ -57,6 +58,8 @@ def run_plan(task, plan, seeds=range(3), *, jobs=None, progress=False, out=None,
     >>> runs.attention_gap.dims
     ('seed', 'step')
     """
+    if is_file(task):
+        task = load_task(task)
     config = resolve(task, plan, **settings)
     return train_all([config], seeds, jobs=jobs, progress=progress, out=out)[0]
 

@@ -38,12 +38,14 @@ def stored():
 
 
 def settings_for(task):
-    """Stored settings where they were found for this task at this size; else general ones.
+    """Stored settings where they were found for this task at this size; else general ones. A user's task has its own.
 
     Letters in general: one-step eta_O = 0.35 d (inside the window (d/4, ~d/2) of phase 1), eta_A = 8 d, every other
     rate 1; but eta_O = 1/H of a phase to convergence: the Hessian of H heads' weights has no eigenvalue above 2 H.
     The other tasks have their stored settings at every size, with rates of single steps in proportion to ``UNITS``.
     """
+    if task.name.endswith(".py"):
+        return _own(task.own)
     found = stored().get(task.name)
     if found and found["at"].items() <= task.settings().items():
         return Settings(found["rates"], found["limits"], _init_scale(found, task))
@@ -57,6 +59,13 @@ def settings_for(task):
     scale = found["init_scale"] if found else general["init_scale"]
     return Settings({"one_step": one_step, "converge": converge, "joint": general["rates"]["joint"]},
                     general["limits"], tuple(scale))
+
+
+def _own(task):
+    """What a `sim.Task` says: the same rates and limit for all phases."""
+    kinds = ("one_step", "converge", "joint")
+    return Settings({kind: {"A": task.rate_a, "O": task.rate_o} for kind in kinds},
+                    {kind: task.steps for kind in kinds}, (task.init_scale, task.init_scale))
 
 
 def _init_scale(found, task):

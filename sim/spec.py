@@ -28,7 +28,6 @@ from bisect import bisect_left
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from itertools import product
 
 import numpy as np
@@ -39,6 +38,7 @@ from . import store
 from .config import resolve
 from .seeds import parse_seeds
 from .tasks import NAMED, setting_names
+from .tasks.user import loaded_setting_names
 
 AXES = ("grid", "zip", "list")
 SPACES = {"linspace": np.linspace, "geomspace": np.geomspace}
@@ -232,7 +232,7 @@ class _Source:
         table = self.table.setdefault("grid", {}) if len(place) == 2 else self.table
         if not isinstance(table, dict):
             self.fail(("grid",), "grid must be a table of one or more axes such as d = [10, 20]")
-        table[name] = _toml_value(text.strip())
+        table[name] = toml_value(text.strip())
         self.changed[place] = change
 
     def given(self, value, place):
@@ -329,7 +329,7 @@ def _holds(text, place):
         return False
 
 
-def _toml_value(text):
+def toml_value(text):
     """A value as TOML writes it; anything else is taken as text: 50, [1, 2], "joint" and joint."""
     try:
         table = tomllib.loads(f"value = {text}")
@@ -338,9 +338,9 @@ def _toml_value(text):
     return table["value"] if len(table) == 1 else text
 
 
-@cache
 def _names():
     """Names of all parameters, of any task."""
     own = [name for name, parameter in inspect.signature(resolve).parameters.items()
            if parameter.kind is not parameter.VAR_KEYWORD]
-    return tuple(dict.fromkeys([*own, "seeds", *(name for task in NAMED for name in setting_names(task))]))
+    ours = [name for task in NAMED for name in setting_names(task)]
+    return tuple(dict.fromkeys([*own, "seeds", *ours, *loaded_setting_names()]))

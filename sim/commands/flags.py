@@ -98,6 +98,25 @@ def numbers(name, text):
         raise InputError(f"{name} must be a number, or numbers separated by commas, not {text!r}") from None
 
 
+def own_settings(parser):
+    """Declare --set, for settings of a user's own task."""
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                        help="a setting of a task of your own; may be repeated")
+
+
+def parse_own(args):
+    """{name: value} of what --set was given; values as TOML writes them, else text."""
+    from sim.spec import toml_value
+
+    found = {}
+    for text in args.set:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip().isidentifier()) or name.strip() in ("jobs", "progress", "out"):
+            raise InputError(f"set must be NAME=VALUE, a setting of the task such as d=8, not {text!r}")
+        found[name.strip()] = toml_value(value.strip())
+    return found
+
+
 INFINITE = ("--d", "--targets", "--length", "--max-length", "--pairs", "--tokens", "--noise")
 
 
@@ -176,6 +195,8 @@ __all__ = [
     "labels",
     "listed",
     "number",
+    "own_settings",
+    "parse_own",
     "parse_seeds",
     "print_json",
     "run_settings",

@@ -29,7 +29,8 @@ def make_task(name, **settings):
 
     Parameters
     ----------
-    name : "occurrence", "or", "and", "even_pairs", "icl_bigram", "slr", or a Boolean expression of letters 1..d
+    name : "occurrence", "or", "and", "even_pairs", "icl_bigram", "slr", a Boolean expression of letters 1..d, or the
+        name of a Python file that `sim.load_task` has loaded (this function runs none)
     **settings : letters: d, targets (size of the target set {1..k} of a named task), heads, train_words, test_words,
         length, test_length; even_pairs: max_length; icl_bigram: d, pairs, train_words, test_words;
         slr: d, tokens, noise, train_words, test_words
@@ -46,10 +47,14 @@ def make_task(name, **settings):
     """
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"task must be one of {', '.join(NAMED)} or a Boolean expression of letters, not {name!r}")
+    settings = {key: value for key, value in settings.items() if value is not None}
+    if name.endswith(".py"):
+        from .user import make_own
+
+        return make_own(name, **settings)
     if name[0].isalpha():
         choice('task (or a Boolean expression of letters such as "1 & !2")', name, NAMED)
     make, known = _maker(name)
-    settings = {key: value for key, value in settings.items() if value is not None}
     for key in settings:
         if key not in known:
             raise InputError(f"{key} is not a setting of task {name}, whose settings are {', '.join(known)}")
@@ -57,7 +62,7 @@ def make_task(name, **settings):
 
 
 def setting_names(name):
-    """Names of the settings of a task."""
+    """Names of the settings of a task of ours."""
     return list(_maker(name)[1])
 
 
