@@ -487,8 +487,8 @@ HEADS = Domain(heads=Whole(1), d=Whole(2))
     "certificate.several_heads",
     statement="With H heads, w^h_j = e^(alpha^h_j) and any counts n, f(n) <= 0 if and only if there are numbers t_h "
     "with sum_h t_h = 1 and sum_j n_j w^h_j (beta^h_j - t_h) <= 0 for every head h; f(n) >= 0 likewise with >=. One "
-    "such choice is t_h = v_h - f/H, v_h the value of head h. For fixed t these are linear conditions on the counts: the "
-    "words a model gets wrong are integer points of H half-spaces.",
+    "such choice is t_h = v_h - f/H, v_h the value of head h. For fixed t these are linear conditions on the counts: "
+    "the words a model gets wrong are integer points of H half-spaces.",
     latex=r"f(n)\le0\iff\exists t,\ \sum_ht_h=1:\ \sum_jn_jw^h_j(\beta^h_j-t_h)\le0\ \ \forall h",
     domain=HEADS,
     source="a sum of H numbers is at most 1 iff they lie below H numbers with the sum 1",
