@@ -31,7 +31,8 @@ class Cell:
     @property
     def std(self):
         """Of a sample, ddof = 1; None for one run."""
-        return float(np.std(self.values, ddof=1)) if self.complete and len(self.values) > 1 else None
+        with np.errstate(all="ignore"):  # the spread of huge numbers may be infinite or undefined
+            return float(np.std(self.values, ddof=1)) if self.complete and len(self.values) > 1 else None
 
     def to_dict(self):
         return {**self.labels, "mean": self.mean, "std": self.std, "n": self.n, "diverged": self.diverged,

@@ -13,12 +13,15 @@ from .pivot import cells, label_text
 from .population import population
 from .runs import CROSSINGS
 from .stored import ENDS
+from .studies.drawing import plain_ticks
 
 # Okabe-Ito colours, those that stay apart with any colour vision; markers tell the lines apart in grey print
 COLOURS = ("#0072B2", "#D55E00", "#000000", "#009E73", "#CC79A7", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
+NO_MEAN = "no mean: runs diverged or never got there"
 SIZE = (4.6, 3.2)  # inches
-WIDE = 20  # an axis whose values span this factor is logarithmic
+WIDE = 20  # an axis whose values span this factor or more is logarithmic
+FEW = 8  # labels that are all written at a logarithmic axis
 NAMES = {
     "d": "alphabet size d", "rate_a": r"learning rate $\eta_A$", "rate_o": r"learning rate $\eta_O$",
     "init_scale": "init scale (standard deviation)", "train_words": "training words", "test_words": "test words",
@@ -34,9 +37,9 @@ def plot(stored, x, y, hue=None, ax=None):
     """Plot what stored runs ended with.
 
     ``y`` a value: mean over seeds against the parameter ``x``, bars of one standard deviation, one colour for each
-    label of ``hue``. Thin lines: the same plan on infinite data, where it has closed dynamics (OR of letters, one head,
-    zero init). Crosses below: some runs diverged, or never reached the value, so that there is no mean.
-    ``y`` a parameter and ``hue`` a value: a map of the mean over both parameters, white lines for infinite data.
+    label of ``hue``. Thin lines: the same plan on infinite data, where `sim.population` knows it and init is
+    zero. Crosses below: some runs diverged, or never reached the value, so that there is no mean.
+    ``y`` a parameter and ``hue`` a value: a map of the mean over both parameters, and circles for infinite data.
 
     Parameters
     ----------
@@ -105,7 +108,10 @@ def cell_labels(config, names):
 
 
 def theory(config, value):
-    """What the plan of a configuration ends with on infinite data from zero init, or None where that is not known."""
+    """What the plan of a configuration ends with on infinite data from zero init, or None where that is not known.
+
+    On infinite data training and test loss are the same.
+    """
     if config.init != "zero":
         return None
     try:
@@ -120,8 +126,9 @@ def theory(config, value):
     if value == "lag":
         steps = first("attention_gap", 0.1), first("output_gap", 0.1)
         return None if None in steps else steps[0] - steps[1]
-    series = {"train_loss": "loss", "test_accuracy": "accuracy"}.get(value, value)
-    return float(getattr(path, series)[-1]) if hasattr(path, series) else None
+    names = {"train_loss": "loss", "test_loss": "loss", "test_accuracy": "accuracy"}
+    series = getattr(path, names.get(value, value), None)
+    return None if series is None or math.isnan(series[-1]) else float(series[-1])
 
 
 # ---- drawing ---------------------------------------------------------------------------------------------------------
@@ -152,18 +159,23 @@ def _lines(data, x, y, hue, ax):
         known = [row for row in line if row["infinite_data"] is not None]
         ax.errorbar([place(row[x]) for row in good], [row["mean"] for row in good],
                     [row["std"] or 0.0 for row in good], fmt=marker, color=colour, markersize=4, elinewidth=1,
-                    linestyle="none" if known else ":", label=f"{_name(hue)} {label_text(label)}" if hue else "runs")
+                    linestyle="none" if known else ":", label=label_text(label) if hue else "runs")
         ax.plot([place(row[x]) for row in known], [row["infinite_data"] for row in known], color=colour, linewidth=0.9)
         ax.plot([place(row[x]) for row in line if row["mean"] is None], [0.02] * (len(line) - len(good)), "x",
                 color=colour, transform=ax.get_xaxis_transform(), clip_on=False)
     values = [row[key] for row in data for key in ("mean", "infinite_data") if row[key] is not None]
-    if values and min(values) > 0 and max(values) > WIDE * min(values):
+    if values and min(values) > 0 and max(values) >= WIDE * min(values):
         ax.set_yscale("log")
     if any(row["infinite_data"] is not None for row in data):
         ax.plot([], [], color="0.4", linewidth=0.9, label="infinite data")
     if any(row["mean"] is None for row in data):
-        ax.plot([], [], "x", color="0.4", label="no mean: some runs diverged or never got there")
-    ax.legend(frameon=False)
+        ax.plot([], [], "x", color="0.4", label=NO_MEAN)
+    outside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(labels) > len(COLOURS) else {}
+    handles, texts = ax.get_legend_handles_labels()
+    last = ("infinite data", NO_MEAN)  # after the labels of the hue
+    order = sorted(range(len(texts)), key=lambda index: texts[index] in last)
+    ax.legend([handles[index] for index in order], [texts[index] for index in order], frameon=False,
+              title=_name(hue) if hue else None, title_fontsize=RC["legend.fontsize"], **outside)
 
 
 def _map(data, x, y, hue, ax):
@@ -175,25 +187,29 @@ def _map(data, x, y, hue, ax):
     places = [[_axis(ax, axis, labels)(label) for label in labels] for axis, labels in (("x", across), ("y", up))]
     edges = [_edges(place, getattr(ax, f"get_{axis}scale")() == "log")
              for axis, place in zip("xy", places, strict=True)]
-    finite = means[np.isfinite(means)]
-    wide = len(finite) and finite.min() > 0 and finite.max() > WIDE * finite.min()
+    shown = means[np.isfinite(means)]
+    norm, empty = "linear", "no mean"
+    if shown.size and shown.min() >= 0 and shown.max() > WIDE * shown[shown > 0].min(initial=shown.max()):
+        norm, empty = "log", "0, or no mean"
+        means[means == 0] = infinite[infinite == 0] = np.nan
     ax.set_facecolor("0.85")
-    image = ax.pcolormesh(*edges, means, cmap="cividis", norm="log" if wide else "linear")
-    ax.figure.colorbar(image, ax=ax, label=f"{_name(hue)} (grey: no mean)" if len(finite) < means.size else _name(hue))
-    if np.isfinite(infinite).all() and min(infinite.shape) > 1 and infinite.min() < infinite.max():
-        ends = infinite.min(), infinite.max()
-        levels = (np.geomspace if wide and ends[0] > 0 else np.linspace)(*ends, 5)[1:-1]
-        lines = ax.contour(*places, infinite, levels, colors="white", linewidths=0.9)
-        ax.clabel(lines, fontsize=7)
-        ax.plot([], [], color="0.4", linewidth=0.9, label="white: infinite data")
+    image = ax.pcolormesh(*edges, means, cmap="cividis", norm=norm)
+    grey = f" (grey: {empty})" if np.isnan(means).any() else ""
+    ax.figure.colorbar(image, ax=ax, label=_name(hue) + grey)
+    if np.isfinite(infinite).any():
+        across, up = np.meshgrid(*places)
+        ax.scatter(across, up, c=infinite, s=16, cmap=image.cmap, norm=image.norm, edgecolors="white", linewidths=0.5)
+        ax.set_title("squares: means of the runs; circles: infinite data")
 
 
 def _axis(ax, axis, labels):
     """Set up an axis of labels; returns the function that places a label on it."""
-    known = [label for label in dict.fromkeys(labels)]
+    known = list(dict.fromkeys(labels))
     if all(isinstance(label, (int, float)) for label in known):
-        if min(known) > 0 and max(known) > WIDE * min(known):
+        if min(known) > 0 and max(known) >= WIDE * min(known):
             getattr(ax, f"set_{axis}scale")("log")
+            if len(known) <= FEW:
+                plain_ticks(getattr(ax, f"{axis}axis"), sorted(known))
         return float
     getattr(ax, f"set_{axis}ticks")(range(len(known)), [label_text(label) for label in known])
     return known.index

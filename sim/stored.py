@@ -242,7 +242,10 @@ def _certified_length(task, run):
     if not hasattr(task, "language"):
         return None
     attention, output = (run.parameters[name][-1] for name in task.layers)
-    return certify(task.language, attention, output).length
+    try:
+        return float(certify(task.language, attention, output).length)
+    except OverflowError:
+        return math.inf
 
 
 def _number(value):

@@ -11,6 +11,7 @@ import os
 import time
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 from analytic.errors import InputError, shown, whole
@@ -18,6 +19,7 @@ from analytic.errors import InputError, shown, whole
 from . import store
 from .config import RunConfig
 from .descent import train
+from .plans import parse_plan
 from .pool import LostRun, Threads, train_each
 from .runs import stored_run
 from .spec import Spec, read_spec
@@ -228,9 +230,10 @@ def _some(values):
 
 # ---- what it will take -----------------------------------------------------------------------------------------------
 
-SAMPLES = 9  # configurations that are timed
+SAMPLES = 9  # runs that are timed
 SHORT, LONG = 4, 24  # steps of each phase of a timed run
-
+DATA_STEPS = 30  # about as many steps cost as much as making the data
+FIXED_BYTES = 1e7  # about as many bytes of data once through cost as much as the rest of a run
 
 @dataclass(frozen=True)
 class Estimate:
@@ -252,7 +255,7 @@ class Estimate:
         return "\n".join([
             f"{self.runs} runs of {self.configurations} configurations, {self.found} of them found",
             f"time: {most}about {_duration(self.seconds / self.jobs)} on {self.jobs} threads "
-            f"(from short runs of {min(SAMPLES, self.configurations)} configurations, timed just now)",
+            "(from a few short runs, timed just now)",
             f"disk: {most}about {self.bytes / 2**20:.3g} MiB",
         ])
 
@@ -260,36 +263,49 @@ class Estimate:
 def estimate(spec, out, *, jobs=None, shard=(1, 1)):
     """Time and disk that `run_sweep` needs for the runs that a folder lacks; nothing is written.
 
-    The configurations are sorted by data x steps and cut into ``SAMPLES`` parts. The middle one of each part is timed
-    on one thread for two numbers of steps, which gives its time before the first step and that of a step; the same
-    for the size of the file.
+    The runs are sorted by what they cost, about data x steps, and cut into ``SAMPLES`` parts of equal cost. The middle
+    one of each part is timed on one thread for two numbers of steps, which gives its time before the first step and
+    that of a step; the others of the part take their time in proportion to their cost.
     """
     jobs = whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs)
     pairs = spec.pairs(shard)
     todo = [pair for pair in pairs if not store.run_path(out, *pair).exists()]
-    todo.sort(key=lambda pair: _cost(pair[0]))
-    parts = min(SAMPLES, len(todo))
-    seconds = size = 0.0
-    for part in range(parts):
-        runs = todo[part * len(todo) // parts : (part + 1) * len(todo) // parts]
-        one = _measure(*runs[len(runs) // 2])
-        seconds, size = seconds + len(runs) * one[0], size + len(runs) * one[1]
-    at_most = any("x)" not in phase for config, _ in todo for phase in config.plan.split("->"))
+    costs = {config: _cost(config) for config, _ in todo}
+    todo.sort(key=lambda pair: costs[pair[0]])
+    seconds = around = 0.0
+    for part in _equal_parts([costs[config] for config, _ in todo], SAMPLES):
+        config, seed = todo[part[len(part) // 2]]
+        one, around = _measure(config, seed)
+        seconds += one * sum(costs[todo[index][0]] for index in part) / costs[config]
+    size = sum(_array_bytes(config) + around for config, _ in todo)
+    at_most = any(phase.steps is None for config, _ in todo for phase in parse_plan(config.plan).phases)
     configurations = len({config for config, _ in pairs})
     return Estimate(len(pairs), len(pairs) - len(todo), configurations, seconds, jobs, size, at_most)
 
 
 def _cost(config):
-    return config.make_task().nbytes() * sum(config.steps)
+    return FIXED_BYTES + config.make_task().nbytes() * (DATA_STEPS + sum(config.steps))
+
+
+def _equal_parts(costs, count):
+    """Cut indices of costs in order into at most ``count`` parts of about equal sums.
+
+    >>> _equal_parts([1, 1, 1, 1, 4, 8], 3)
+    [[0, 1, 2, 3], [4], [5]]
+    """
+    parts, total, sum_before = {}, sum(costs), 0
+    for index, cost in enumerate(costs):
+        parts.setdefault(int(count * (sum_before + cost / 2) / total), []).append(index)
+        sum_before += cost
+    return list(parts.values())
 
 
 def _measure(config, seed):
-    """(seconds, bytes) of a run, from two short ones."""
+    """(seconds, bytes of its file besides the arrays) of a run, from two short ones."""
     train(_cut(config, 1), seed)  # compiles what is not compiled yet
-    (steps, *first), (more, *second) = (_short_run(_cut(config, limit), seed) for limit in (SHORT, LONG))
-    left = sum(config.steps) - steps
-    slopes = [max(b - a, 0) / (more - steps) if more > steps else 0.0 for a, b in zip(first, second, strict=True)]
-    return [value + left * slope for value, slope in zip(first, slopes, strict=True)]
+    (few, first, around), (more, second, _) = (_short_run(_cut(config, limit), seed) for limit in (SHORT, LONG))
+    a_step = max(second - first, 0.0) / (more - few) if more > few else 0.0
+    return first + (sum(config.steps) - few) * a_step, around
 
 
 def _cut(config, limit):
@@ -297,11 +313,23 @@ def _cut(config, limit):
 
 
 def _short_run(config, seed):
-    """(steps, seconds, bytes of its file)."""
+    """(steps, seconds, bytes of its file besides the arrays)."""
     start = time.perf_counter()
     run = train(config, seed)
-    seconds = time.perf_counter() - start
-    return len(run.train_loss) - 1, seconds, len(store.encode(run))
+    data = store.encode(run)
+    return len(run.train_loss) - 1, time.perf_counter() - start, len(data) - _array_bytes(config)
+
+
+def _array_bytes(config):
+    """Bytes of a run's arrays, all steps made."""
+    task = config.make_task()
+    parameters = task.initial(0, "zero", (0.0, 0.0))
+    gaps = task.gaps(*(array[None] for array in parameters))
+    steps, phases = sum(config.steps), len(config.steps)
+    records = steps // config.record_every + 1
+    records += len([end for end in accumulate(config.steps) if end % config.record_every])
+    a_step = 1 + sum(gap.shape[1] for gap in gaps.values())
+    return 8 * (a_step * (steps + 1) + 2 * records) + (phases + 1) * sum(array.nbytes for array in parameters)
 
 
 def _duration(seconds):

@@ -204,10 +204,29 @@ def test_a_dry_run_knows_that_phases_may_end_sooner(tmp_path):
     assert found.at_most and "at most about" in repr(found)
 
 
-def test_time_grows_with_the_steps_and_not_with_what_is_timed(tmp_path):
-    few, many = (estimate(read_spec(write_spec(tmp_path, seeds=1), [f"plan=joint({steps}x)", "train_words=20000"]),
-                          tmp_path / "none").seconds for steps in (100, 100_000))
-    assert 50 < many / few  # a thousand times the steps, and the same words to make
+def test_time_is_that_before_the_first_step_and_that_of_all_steps(tmp_path, monkeypatch):
+    def short_run(config, seed):
+        steps = sum(config.steps)
+        assert steps <= 24
+        return steps, 2.0 + 0.5 * steps, 1000
+
+    monkeypatch.setattr("sim.sweep._short_run", short_run)
+    monkeypatch.setattr("sim.sweep.train", lambda config, seed: None)
+    spec = read_spec(write_spec(tmp_path, seeds=5, d=[6]), ["plan=joint(1000x)"])
+    assert estimate(spec, tmp_path / "none").seconds == pytest.approx(10 * (2 + 500))
+
+
+def test_a_few_dear_runs_are_not_lost_among_many_cheap_ones(tmp_path, monkeypatch):
+    def short_run(config, seed):
+        steps = sum(config.steps)
+        return steps, steps * config.make_task().nbytes(), 1000
+
+    monkeypatch.setattr("sim.sweep._short_run", short_run)
+    monkeypatch.setattr("sim.sweep.train", lambda config, seed: None)
+    text = 'task = "or"\nplan = "joint(500x)"\nseeds = 3\ngrid.d = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 200]\n'
+    spec = read_spec(write_spec(tmp_path, text))
+    exact = sum(3 * 500 * config.make_task().nbytes() for config in spec.groups)
+    assert estimate(spec, tmp_path / "none").seconds == pytest.approx(exact, rel=0.05)
 
 
 # ---- examples --------------------------------------------------------------------------------------------------------

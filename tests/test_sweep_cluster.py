@@ -15,7 +15,7 @@ from sim.sweep import run_sweep
 
 from .sweeping import SMALL, call, command, files, leftovers, write_spec
 
-LONGER = SMALL.replace("joint(60x)", "joint(8000x)").replace("words = 60", "words = 3000").format(seeds=6, d=[20])
+LONGER = SMALL.replace("joint(60x)", "joint(4000x)").replace("words = 60", "words = 3000").format(seeds=6, d=[20])
 
 
 def start(*arguments):
@@ -55,8 +55,8 @@ def sweep_on(address, spec, out):
 
 def test_a_cluster_gives_the_same_files_though_a_worker_is_killed_and_goes_on_after_ctrl_c(tmp_path):
     spec, out, local = write_spec(tmp_path, LONGER), tmp_path / "out", tmp_path / "local"
-    run_sweep(spec, local)
     with cluster(workers=2) as (address, scheduler, workers):
+        run_sweep(spec, local)  # while the workers start
         sweep = sweep_on(address, spec, out)
         wait_for(lambda: files(out) or sweep.poll() is not None)
         workers[0].kill()
