@@ -237,6 +237,7 @@ def test_damaged_files_are_named_and_the_rest_is_shown(folder, tmp_path, capsys)
     (copy / "claims.json").write_text('{"claims": [{"id": 1}]}')
     (copy / "phase3.csv").write_text("a,b\n1,2\n")
     assert cli.main(["report", str(copy)]) == cli.DIVERGED
+    assert capsys.readouterr().out.count("damaged: ") == 3
     tree = parse((copy / "report.html").read_text(encoding="utf-8"))
     glance = text(next(node for node in tree.iter("section") if node.get("id") == "glance"))
     for path in (hurt, copy / "claims.json", copy / "phase3.csv"):

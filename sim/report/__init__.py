@@ -35,7 +35,7 @@ class Report:
     file : path of the page
     bytes : its size
     missing : [(what, command that makes it), ...]
-    damaged : a line for each file of the folder that cannot be used
+    damaged : lines that name files of the folder that cannot be used
     verdicts : {table: Counter of verdicts}
     """
 
@@ -52,6 +52,7 @@ class Report:
 
     def __repr__(self):
         lines = [f"missing: {what}\n  {text}" for what, text in self.missing]
+        lines += [f"damaged: {line}" for line in self.damaged]
         return "\n".join([*lines, f"wrote {self.file} ({self.bytes / 1e6:.1f} MB)"])
 
 
@@ -89,7 +90,7 @@ def report(folder, out=None, *, progress=False):
     page = _page(draft, parts).encode()
     with store.atomic(out) as file:
         file.write(page)
-    return Report(str(out), len(page), draft.missing, draft.results.damaged, draft.verdicts)
+    return Report(str(out), len(page), draft.missing, draft.results.damaged_shown, draft.verdicts)
 
 
 def _page(draft, parts):
@@ -131,7 +132,8 @@ def _glance(draft):
         facts.append(("Claims", sections.counted(Counter(claim["status"] for claim in results.claims), STATUSES)))
     entries = [element("div", element("dt", name), element("dd", text)) for name, text in facts]
     missing = [together(what, ": ", command(text)) for what, text in draft.missing]
+    lost = results.damaged_shown
     return together(
         element("dl", *entries, class_="facts"),
         together(element("h3", "Missing, and what makes it"), items(*missing)) if missing else None,
-        together(element("h3", "Files that cannot be used"), items(*results.damaged)) if results.damaged else None)
+        together(element("h3", "Files that cannot be used"), items(*lost)) if lost else None)

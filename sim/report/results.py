@@ -15,6 +15,7 @@ from ..studies import FIGURES
 from ..studies.figure_data import FigureData
 
 CLAIMS = "claims.json"  # written by `attnlag prove --out DIR`
+MOST_DAMAGED = 20  # files that are listed
 STATUSES = ("proved", "certified", "enumerated", "simulated", "skipped", "refuted")
 
 
@@ -67,6 +68,12 @@ class Results:
         """[(versions and CPU, number of runs made with them), ...], the most frequent first."""
         counted = Counter(tuple(head["versions"].items()) for heads in self.heads.values() for head in heads.values())
         return [(dict(versions), count) for versions, count in counted.most_common()]
+
+    @property
+    def damaged_shown(self):
+        """The first of the damaged files, and how many more there are."""
+        more = len(self.damaged) - MOST_DAMAGED
+        return [*self.damaged[:MOST_DAMAGED], *([f"and {more} more"] if more > 0 else [])]
 
     def careful(self, name, action):
         """Do something with a file that others may have written; what goes wrong is noted."""
