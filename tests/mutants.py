@@ -379,8 +379,7 @@ def run_tests(folder, tests, interpreted, cold, first, sender):
     numba.config.DISABLE_JIT = bool(interpreted)
     if cold:
         numba.config.CACHE_DIR = tempfile.mkdtemp(dir=folder)
-    quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the parent has imported hypothesis
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants", *quiet]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--hypothesis-profile=mutants"]
     if interpreted:
         options += ["-k", interpreted]
     watcher = Watcher(first)
@@ -486,6 +485,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"module: FAR_WEIGHTS = ", "the guard is far from where it is needed"),
     (r"_Builder\.add: tally\[-1, 0, .*=>  tally\[-1, \(1\)", "any letter will do for rows that are no words"),
     (r"letter\.py:\d+ _brief: ", "how a message shows a value"),
+    (r"_by_block: .*beyond_cache", "which codes are asked for ahead"),
     (r"_by_block: heads, columns = work\.e\.shape", "s has the shape of e"),
     (r"_label_sums\(language, d, law, beta\)  =>  output, _ = .*\(total\)", "the first sums are without weights"),
     (r"either: parts\.append\(both\(\)\)  =>  parts\.append\(\(either\)\(\)\)", "1 | (2 | 3) is 1 | 2 | 3"),
