@@ -211,12 +211,12 @@ def _fill_columns(columns, a, n_columns):
 
 @inner(fastmath={"contract"})
 def _string(z, s):
-    """Of a string with Z = z and y S = s: |c|, |c| y f, e^{-|y f|}, max(-y f, 0), and 1 if it is wrong."""
+    """Of a string with Z = z and y S = s: |c|, |c| y f, e^{-|y f|}, min(y f, 0), and 1 if it is wrong."""
     inverse = 1.0 / z
     m = s * inverse
     decay = exp_inside(-abs(m))
     c = (decay if m > 0.0 else 1.0) / (1.0 + decay) * inverse
-    return c, c * m, decay, max(-m, 0.0), 0.0 if m > 0.0 else 1.0
+    return c, c * m, decay, min(m, 0.0), 0.0 if m > 0.0 else 1.0
 
 
 @inner(fastmath={"contract"})
@@ -233,13 +233,9 @@ def _four_rows(columns, size, sums, y, z0, z1, z2, z3, s0, s1, s2, s3):
             c1, k1, d1, n1, w1 = _string(z1 + z, s1 - s)
             c2, k2, d2, n2, w2 = _string(z2 + z, s2 + s)
             c3, k3, d3, n3, w3 = _string(z3 + z, s3 - s)
-            p = t[4 * LANES + lane]
-            p += d0 * (1.0 + p)
-            p += d1 * (1.0 + p)
-            p += d2 * (1.0 + p)
-            p += d3 * (1.0 + p)
-            t[4 * LANES + lane] = p
-            t[5 * LANES + lane] += (n0 + n1) + (n2 + n3)
+            d01, d23 = d0 + d1 * (1.0 + d0), d2 + d3 * (1.0 + d2)
+            t[4 * LANES + lane] += (d01 + d23 * (1.0 + d01)) * (1.0 + t[4 * LANES + lane])
+            t[5 * LANES + lane] -= (n0 + n1) + (n2 + n3)
             if sums is None:
                 t[2 * LANES + lane] += (w0 + w1) + (w2 + w3)
             else:
