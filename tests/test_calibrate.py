@@ -1,5 +1,6 @@
 """The search for the stored settings: it chooses the best of what it prints, and what is stored is on its grid."""
 
+import dataclasses
 import tomllib
 from collections import Counter
 
@@ -22,8 +23,12 @@ def small(monkeypatch):
     loose = {key: Published(0.5, True, 0.5, True) if key[0] == "Joint GD" and number.is_bound else number
              for key, number in paper.published().items()}
     loose["Joint GD", "and", "test_metric"] = Published(0.1, False, None)
-    grids = dict(JOINT_STEPS=(2, 100, 400), CONVERGE={"A": (0.5, 1.0), "O": (0.5, 1.0)}, ONE_STEP_O=(1.0, 2.0),
-                 ONE_STEP_A=(1.0, 50.0, 200.0), AND_SCALES=(0.5, 1.0), AND_RATES_A=(1.0, 3.0), AND_STEPS=100,
+    letters = calibrate.Grid(
+        joint=((1.0, 1.0),), joint_steps=(2, 100, 400), converge={"A": (0.5, 1.0), "O": (0.5, 1.0)}, converge_steps=(),
+        one_step={"A": (1.0, 50.0, 200.0), "O": (1.0, 2.0)}, three_phases=True,
+    )
+    grids = dict(GRIDS={**calibrate.GRIDS, "occurrence": letters, "or": letters},
+                 AND_SCALES=(0.5, 1.0), AND_RATES_A=(1.0, 3.0), AND_STEPS=100,
                  AND_ATTENTION_STEPS=(5, 20), AND_ONE_STEP_O=(0.5, 2.0), AND_JOINT_O=(0.2, 0.5),
                  AND_JOINT_STEPS=(50, 100))
     monkeypatch.setattr(calibrate, "resolve", resolve)
@@ -80,8 +85,31 @@ def test_one_head_tasks_choose_the_best_candidate_that_meets_the_conditions(smal
     assert all(f"{c.score:.3g}" in text for c in found.candidates if c.score is not None)
 
 
+def test_single_layers_are_judged_at_the_steps_named(small, monkeypatch):
+    """The losses of converge candidates are those of runs that are that long."""
+    def resolve(task, plan, **given):
+        return config.resolve(task, plan, max_length=4, **given)
+
+    monkeypatch.setattr(calibrate, "resolve", resolve)
+    grid = dataclasses.replace(calibrate.GRIDS["even_pairs"], joint=((5.0, 5.0),), joint_steps=(50, 150),
+                               converge={"A": (1.0,), "O": (1.0, 3.0)}, converge_steps=(20, 60),
+                               one_step={"A": (100.0, 200.0), "O": (40.0,)})
+    monkeypatch.setitem(calibrate.GRIDS, "even_pairs", grid)
+    found = calibrate.calibrate("even_pairs", [1000, 1001], jobs=1)
+    stages = Counter(c.stage for c in found.candidates)
+    assert stages == {"joint": 2, "converge O": 4, "converge A": 1, "one_step": 2}
+    for candidate in found.candidates:
+        if candidate.stage.startswith("converge"):
+            layer, steps = candidate.stage[-1], candidate.settings["steps"]
+            rate = {"A": "rate_a", "O": "rate_o"}[layer]
+            exactly = resolve("even_pairs", f"{layer}({steps}x)", **{rate: candidate.settings[layer]})
+            runs = calibrate.train_all([exactly], [1000, 1001])[0]
+            assert candidate.losses[layer] == np.mean([run.train_loss[-1] for run in runs.runs])
+
+
 def test_a_search_without_a_good_candidate_says_so(small, monkeypatch):
-    monkeypatch.setattr(calibrate, "JOINT_STEPS", (1,))
+    none = dataclasses.replace(calibrate.GRIDS["or"], joint_steps=(1,))
+    monkeypatch.setitem(calibrate.GRIDS, "occurrence", none)
     with pytest.raises(InputError, match="no candidate of stage joint"):
         calibrate.calibrate("occurrence", [1000, 1001], jobs=1)
 
@@ -103,6 +131,9 @@ def test_stored_settings_are_points_of_the_search(task):
         assert rates["joint"]["A"] in calibrate.AND_RATES_A and rates["joint"]["O"] in calibrate.AND_JOINT_O
         assert limits["joint"] in calibrate.AND_JOINT_STEPS
     else:
-        assert all(rates["converge"][layer] in calibrate.CONVERGE[layer] for layer in "AO")
-        assert rates["one_step"]["A"] in calibrate.ONE_STEP_A and rates["one_step"]["O"] in calibrate.ONE_STEP_O
-        assert limits["joint"] in calibrate.JOINT_STEPS and rates["joint"] == {"A": 1, "O": 1}
+        grid = calibrate.GRIDS[task]
+        for layer in "AO":
+            assert rates["converge"][layer] in grid.converge[layer]
+            assert rates["one_step"][layer] in grid.one_step[layer]
+        assert limits["joint"] in grid.joint_steps and (rates["joint"]["A"], rates["joint"]["O"]) in grid.joint
+        assert limits["converge"] in (grid.converge_steps or (limits["joint"],))
