@@ -155,15 +155,33 @@ class Report:
         return {"claims": [_plain(result) for result in self.claims]}
 
     def __repr__(self):
+        header, _, *rows = self._lines()
+        return "\n".join([header, *rows, *self._remarks()])
+
+    def _repr_html_(self):
+        from sim.notebook import html
+
+        return html("\n".join([*self._lines(), "", *self._remarks()]))
+
+    def _lines(self):
+        from sim.tables import text_table
+
+        header, *rows = self._table()
+        return text_table(header, rows).split("\n")
+
+    def _table(self):
+        """Header and rows of texts."""
         header = ("claim", "status", "evidence", "deviation (allowed), slack", "seconds")
         rows = [header, *map(_row, self.claims)]
         if any(result.mutants for result in self.claims):
             kills = (f"{sum(k for _, k in r.mutants)}/{len(r.mutants)}" for r in self.claims)
             rows = [(*row, cell) for row, cell in zip(rows, ("mutants killed", *kills), strict=True)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return rows
+
+    def _remarks(self):
+        """What did not hold, how many did, and the statement of a single claim."""
         said = [self.claims[0].claim.statement] if len(self.claims) == 1 else []
-        return "\n".join([*lines, *_complaints(self.claims), _tally(self.claims), *said])
+        return [*_complaints(self.claims), _tally(self.claims), *said]
 
 
 def _row(result):

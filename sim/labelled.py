@@ -99,6 +99,17 @@ class LabelledArray:
         lines.append("  values " + np.array2string(self.values, precision=6, threshold=12, edgeitems=3, prefix=" " * 9))
         return "\n".join(lines)
 
+    def _repr_html_(self):
+        from .notebook import html
+        from .tables import text_table
+
+        rows = []
+        for dim, size in zip(self.dims, self.shape, strict=True):
+            labels = self.coords.get(dim) if size else None
+            rows.append([dim, str(size), *("-" if labels is None else str(labels[end]) for end in (0, -1))])
+        values = np.array2string(self.values, precision=6, threshold=12, edgeitems=3)
+        return html("\n".join([self.name, text_table(["dimension", "size", "from", "to"], rows), "", values]))
+
 
 def _quiet(function, values, **options):
     """A NaN-skipping reduction without the warning for slices that are NaN throughout."""

@@ -34,6 +34,11 @@ class Made:
     def __repr__(self):
         return "\n".join([self.text, "", *(f"wrote {name}" for name in self.files)])
 
+    def _repr_html_(self):
+        from .notebook import html
+
+        return html(repr(self), [name for name in self.files if name.endswith(".png")])
+
 
 def check_tasks(text):
     """Task names from "occurrence,or" (None: all that can be reproduced)."""

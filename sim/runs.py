@@ -235,6 +235,11 @@ class Runs:
 
         return runs_text(self)
 
+    def _repr_html_(self):
+        from .notebook import html
+
+        return html(repr(self))
+
     def _steps(self, name, rows):
         length = max(len(row) for row in rows)
         values = np.full((len(rows), length), np.nan)
