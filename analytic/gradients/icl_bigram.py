@@ -50,7 +50,6 @@ JAM = 6  # pairs treated together
 LANES = 8  # floats in the widest vector; rows of B and z are a multiple
 NEAR = 300.0  # size of entries of A and B within which nothing overflows or underflows
 LOW = 1000.0  # a logit this far below the target's counts as e^-LOW = 0
-PADDING = -1100.0  # at least LOW - 200 below any logit while B is near 0: `exp_inside` gives 0 as well
 TILES = (1, 4, 7)  # vectors in a row of z for which loops of fixed length are compiled; other rows have loops of any
 MAX_LETTERS = 1 << 15  # so that places in A fit 32 bits
 CHUNK = 1 << 14  # contexts drawn at a time
@@ -489,7 +488,7 @@ def _load(layout, attention, output, work):
             work.table[i * d + j] = exp(attention[i, j]) if near_a else attention[i, j]
             work.rows[j * width + i] = output[i, j]
         for j in range(d, width):
-            work.rows[i * width + j] = PADDING if near_b else 2.0 * lowest
+            work.rows[i * width + j] = 2.0 * lowest  # at least LOW below any logit
     return near_a, near_b
 
 
