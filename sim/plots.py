@@ -25,7 +25,8 @@ FEW = 8  # labels that are all written at a logarithmic axis
 NAMES = {
     "d": "alphabet size d", "rate_a": r"learning rate $\eta_A$", "rate_o": r"learning rate $\eta_O$",
     "init_scale": "init scale (standard deviation)", "train_words": "training words", "test_words": "test words",
-    "lag": "lag of attention (gradient steps)", "steps": "gradient steps", "train_loss": "train loss",
+    "lag": "lag of attention (gradient steps)", "steps": "step limit", "steps_made": "gradient steps",
+    "train_loss": "train loss",
     "step_attention_01": "first step with attention gap > 0.1", "test_accuracy": "test accuracy",
     "step_attention_09": "first step with attention gap > 0.9", "certified_length": "certified length (letters)",
     "tokens": "tokens in a context", "noise": "noise (standard deviation)", "pairs": "pairs in a context",

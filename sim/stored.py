@@ -16,7 +16,7 @@ from .sweep import read_plan
 
 PARAMETERS = ("task", "plan", "d", "targets", "heads", "init", "init_scale", "rate_a", "rate_o")  # first among axes
 ENDS = ("train_loss", "test_accuracy", "test_loss", "attention_gap", "output_gap", "logit_gap", "lag", *CROSSINGS,
-        "steps", "certified_length")
+        "steps_made", "certified_length")
 LARGEST = 2**28  # entries of an array: two gibibytes
 
 
@@ -129,7 +129,7 @@ class Stored(list):
         ----------
         name : one of ``ENDS``: train_loss, test_accuracy (slr: test_loss), attention_gap, output_gap, logit_gap;
             lag (steps from the output gap's pass of 0.1 to the attention gap's), step_attention_01 and _09 (the
-            attention gap's passes of 0.1 and 0.9), steps (all that were made), certified_length (letter tasks)
+            attention gap's passes of 0.1 and 0.9), steps_made (all of them), certified_length (letter tasks)
 
         Raises
         ------
@@ -226,7 +226,7 @@ def end_value(runs, run, name):
         return run.lag
     if name in CROSSINGS:
         return run.first_step_above(CROSSINGS[name])
-    if name == "steps":
+    if name == "steps_made":
         return len(run.train_loss) - 1
     if name == "certified_length":
         return _certified_length(runs.task, run)

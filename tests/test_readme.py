@@ -14,17 +14,17 @@ SAME = 2e-3  # printed numbers have 4 digits; other CPUs round a step differentl
 TINY = 1e-6  # below this a converged loss is mostly rounding and only its size is compared
 
 
-def blocks():
+def blocks(page=README):
     """(command, shown output, whether numbers vary) of every console block; the install commands are left to CI."""
-    text = README.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     for match in re.finditer(r"(<!-- numbers vary -->\n)?```console\n(.*?)```", text, re.S):
         for part in re.split(r"^\$ ", match.group(2), flags=re.M)[1:]:
             command, _, shown = part.partition("\n")
             yield command, shown.rstrip(), bool(match.group(1))
 
 
-def python_blocks():
-    return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+def python_blocks(page=README):
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
 
 
 @pytest.fixture(scope="module")

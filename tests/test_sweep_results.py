@@ -151,8 +151,8 @@ def test_a_parameter_that_follows_from_the_axes_may_name_the_columns(joint):
 
 
 def test_several_parameters_make_the_rows_of_a_table(joint):
-    text = repr(joint.table("d, rate_a", None, "steps"))
-    assert text.splitlines()[2].split() == ["d", "rate_a", "steps"] and text.count("120 ± 0") == 6
+    text = repr(joint.table("d, rate_a", None, "steps_made"))
+    assert text.splitlines()[2].split() == ["d", "rate_a", "steps_made"] and text.count("120 ± 0") == 6
 
 
 def test_a_mean_over_different_things_is_refused(folder, joint, capsys):

@@ -2,7 +2,7 @@
 
 Mean ± standard deviation over seeds. NAME is a parameter (d, plan, rate_o, ..., or several: plan,d), VALUE one of
 train_loss, test_accuracy, test_loss, attention_gap, output_gap, logit_gap, lag (steps from the output gap's pass of 0.1
-to the attention gap's), step_attention_01, step_attention_09, steps, certified_length.
+to the attention gap's), step_attention_01, step_attention_09, steps_made, certified_length.
 """
 
 from . import flags
