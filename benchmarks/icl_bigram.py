@@ -222,7 +222,7 @@ def against_peers(n_contexts, d, pairs):
 
 def over_threads():
     """Runs a second of one thread and of several, each with its own contexts."""
-    runs = [kernel(*make(12_500, 50, 6, seed), steps=50) for seed in range(THREADS)]
+    runs = [kernel(*make(12_500, 50, 6, seed), steps=20) for seed in range(THREADS)]
     with ThreadPoolExecutor(THREADS) as pool:
         contestants = {
             "one": lambda: [run() for run in runs],

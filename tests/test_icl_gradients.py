@@ -17,11 +17,11 @@ from analytic.gradients.icl_bigram import NEAR, ROWS, Contexts, descend, evaluat
 STEP = 1e-12  # a complex step is exact to rounding; sums of a few hundred terms of size one round to about 1e-14
 ROUNDING = 1e-14  # of results of size one, a few dozen roundings
 SIZES = {  # d, pairs, contexts: every compiled width of z, one and several groups of pairs, one and several blocks
-    "one vector": (5, 3, 2 * ROWS + 10),
+    "small": (5, 3, 2 * ROWS + 10),
     "all letters but one": (9, 8, 40),
-    "four vectors": (20, 9, 30),
-    "seven vectors": (50, 6, ROWS + 1),
-    "many vectors": (70, 20, 12),
+    "two groups": (20, 9, 30),
+    "default": (50, 6, ROWS + 1),
+    "wide": (70, 20, 12),
     "one context": (7, 2, 1),
     "one pair": (6, 1, 30),
     "two letters": (2, 1, 5),
@@ -67,7 +67,7 @@ def test_the_twin_says_the_same_as_the_kernel(size, scale):
     assert accuracy == icl_bigram_twin.accuracy(letters, queries, attention, output)
 
 
-@pytest.mark.parametrize("size", ("one vector", "all letters but one", "one context", "one pair"))
+@pytest.mark.parametrize("size", ("small", "all letters but one", "one context", "one pair"))
 def test_the_gradient_is_the_complex_step_derivative_of_the_loss(size):
     contexts, attention, output = case(size, seed=1)
     _, d_attention, d_output = loss_and_gradient(contexts, attention, output)
@@ -107,7 +107,7 @@ def exact(contexts, attention, output, digits=50):
 
 
 @scales
-@pytest.mark.parametrize("size", ("one vector", "all letters but one", "one pair"))
+@pytest.mark.parametrize("size", ("small", "all letters but one", "one pair"))
 def test_results_are_exact_to_rounding(size, scale):
     contexts, attention, output = case(size, scale, seed=2)
     contexts = Contexts.from_arrays(contexts.letters[:10], contexts.queries[:10], contexts.d)
@@ -135,7 +135,7 @@ def test_tiny_losses_and_gradients_keep_their_digits(a, b):
 
 @pytest.mark.parametrize("b", (-200.0, -1e4, -1e8))
 def test_huge_losses_are_right(b):
-    contexts, _, _ = case("one vector")
+    contexts, _, _ = case("small")
     loss, d_attention, d_output = loss_and_gradient(contexts, *diagonal(contexts.d, 1e3, b))
     assert loss == pytest.approx(-b + math.log(contexts.d - 1), rel=ROUNDING)
     assert np.isfinite(d_attention).all() and np.isfinite(d_output).all()
@@ -144,7 +144,7 @@ def test_huge_losses_are_right(b):
 @pytest.mark.parametrize("value", (1e4, -1e4, 1e15, 1e100, -1e100))
 @pytest.mark.parametrize("both", (True, False))
 def test_entries_that_are_all_huge_and_equal_say_nothing(value, both):
-    contexts, attention, _ = case("one vector")
+    contexts, attention, _ = case("small")
     loss, d_attention, d_output = loss_and_gradient(
         contexts, np.full((5, 5), value) if both else attention, np.full((5, 5), value)
     )
@@ -155,7 +155,7 @@ def test_entries_that_are_all_huge_and_equal_say_nothing(value, both):
 @pytest.mark.parametrize("edge", (NEAR, -NEAR))
 @pytest.mark.parametrize("which", (0, 1))
 def test_results_are_continuous_where_the_formula_changes(which, edge):
-    contexts, *parameters = case("one vector", seed=3)
+    contexts, *parameters = case("small", seed=3)
     parameters[which][1, 2] = edge
     inside = loss_and_gradient(contexts, *parameters)
     parameters[which][1, 2] = np.nextafter(edge, 2 * edge)
@@ -218,7 +218,7 @@ def test_the_order_and_the_number_of_copies_of_contexts_does_not_matter(model, r
 
 
 def test_pairs_without_attention_are_as_if_absent_wherever_they_stand():
-    attention, output = case("one vector")[1:]
+    attention, output = case("small")[1:]
     attention[0, 1:] = -1e4  # the query 0 looks at its own pair (0, 1) only
     alone = evaluate(Contexts.from_arrays([[0, 1]], [0], 5), attention, output)[0]
     for letters, place in (([0, 1, 2], 0), ([3, 4, 2, 0, 1], 3), ([2, 0, 1, 3, 4], 1)):
@@ -254,7 +254,7 @@ def bits(path):
 @scales
 @pytest.mark.parametrize("rate_a, rate_o", ((0.7, 0.0), (0.0, 0.7), (0.7, 0.3)))
 def test_descent_follows_the_gradient_and_leaves_a_frozen_layer_alone(rate_a, rate_o, scale):
-    contexts, attention, output = case("seven vectors", scale, seed=5)
+    contexts, attention, output = case("default", scale, seed=5)
     path = descend(contexts, attention, output, rate_a, rate_o, 3)
     for t in range(4):
         loss, d_attention, d_output = loss_and_gradient(contexts, path.attention[t], path.output[t])
@@ -269,7 +269,7 @@ def test_descent_follows_the_gradient_and_leaves_a_frozen_layer_alone(rate_a, ra
         assert (path.output == output).all()
 
 
-@pytest.mark.parametrize("size", ("one vector", "seven vectors", "many vectors"))
+@pytest.mark.parametrize("size", ("small", "default", "wide"))
 @pytest.mark.parametrize("rates", ((2.0, 3.0), (0.0, 3.0), (2.0, 0.0), (0.0, 0.0)))
 def test_a_run_cut_into_calls_has_the_same_bits(size, rates):
     contexts, attention, output = case(size, seed=6)
@@ -281,7 +281,7 @@ def test_a_run_cut_into_calls_has_the_same_bits(size, rates):
 
 
 def test_threads_do_not_change_bits():
-    contexts, attention, output = case("seven vectors", seed=7)
+    contexts, attention, output = case("default", seed=7)
     alone = bits(descend(contexts, attention, output, 5.0, 5.0, 10))
     with ThreadPoolExecutor(4) as pool:
         runs = [pool.submit(descend, contexts, attention, output, 5.0, 5.0, 10) for _ in range(8)]
@@ -289,7 +289,7 @@ def test_threads_do_not_change_bits():
 
 
 def test_descent_stops_at_the_first_loss_beyond_the_limit():
-    contexts, attention, output = case("one vector", seed=8)
+    contexts, attention, output = case("small", seed=8)
     free = descend(contexts, attention, output, 0.0, 1e3, 20)
     limit = np.sort(free.loss)[-3]
     stopped = descend(contexts, attention, output, 0.0, 1e3, 20, loss_limit=limit)
@@ -299,13 +299,13 @@ def test_descent_stops_at_the_first_loss_beyond_the_limit():
 
 
 def test_descent_ends_with_a_loss_that_is_not_a_number():
-    contexts, attention, output = case("one vector", seed=9)
+    contexts, attention, output = case("small", seed=9)
     path = descend(contexts, attention, output, 1e308, 1e308, 50)
     assert len(path.loss) < 51 and not math.isfinite(path.loss[-1]) and np.isfinite(path.loss[:-1]).all()
 
 
 def test_no_step_is_a_state():
-    contexts, attention, output = case("one vector")
+    contexts, attention, output = case("small")
     path = descend(contexts, attention, output, 1.0, 1.0, 0)
     assert path.loss.tolist() == [evaluate(contexts, attention, output)[0]]
     assert path.attention.shape == path.output.shape == (1, 5, 5)
@@ -315,7 +315,7 @@ def test_no_step_is_a_state():
 
 
 def test_an_equal_largest_logit_counts_as_wrong():
-    contexts, _, _ = case("one vector")
+    contexts, _, _ = case("small")
     zero, eye = np.zeros((5, 5)), np.eye(5)
     assert evaluate(contexts, zero, zero)[1] == 0.0
     assert evaluate(contexts, 1e3 * eye, eye)[1] == 1.0
@@ -337,7 +337,7 @@ def test_accuracy_compares_logits_not_their_exponentials(size):
 
 
 def test_parameters_may_have_any_type_and_place_in_memory():
-    contexts, attention, output = case("one vector", seed=10)
+    contexts, attention, output = case("small", seed=10)
     attention, output = np.round(8 * attention), np.round(4 * output)
     wanted = bits(loss_and_gradient(contexts, attention, output)[1:])
     spread = np.zeros((10, 15))
@@ -414,7 +414,7 @@ BAD_STATES = (
 
 @pytest.mark.parametrize("wrong, message", BAD_STATES, ids=[str(i) for i in range(len(BAD_STATES))])
 def test_wrong_parameters_are_refused_by_name(wrong, message):
-    contexts, attention, output = case("one vector")
+    contexts, attention, output = case("small")
     given_ = dict(contexts=contexts, attention=attention, output=output) | wrong
     for call in (evaluate, loss_and_gradient):
         with pytest.raises(InputError, match=message):
@@ -428,13 +428,13 @@ def test_wrong_parameters_are_refused_by_name(wrong, message):
     (dict(steps=1.5), "steps must be"), (dict(loss_limit=math.nan), "loss_limit must be"),
 ))
 def test_wrong_rates_and_steps_are_refused_by_name(wrong, message):
-    contexts, attention, output = case("one vector")
+    contexts, attention, output = case("small")
     with pytest.raises(InputError, match=message):
         descend(contexts, attention, output, **dict(rate_a=1.0, rate_o=1.0, steps=1) | wrong)
 
 
 def test_results_share_no_memory_with_inputs_or_other_results():
-    contexts, attention, output = case("one vector")
+    contexts, attention, output = case("small")
     one, two = (loss_and_gradient(contexts, attention, output) for _ in range(2))
     path = descend(contexts, attention, output, 1.0, 1.0, 2)
     arrays = [attention, output, contexts.letters, *one[1:], *two[1:], path.attention, path.output, path.loss]

@@ -50,7 +50,7 @@ JAM = 6  # pairs treated together
 LANES = 8  # floats in the widest vector; rows of B and z are a multiple
 NEAR = 300.0  # size of entries of A and B within which nothing overflows or underflows
 LOW = 1000.0  # a logit this far below the target's counts as e^-LOW = 0
-TILES = (1, 4, 7)  # vectors in a row of z for which loops of fixed length are compiled; other rows have loops of any
+TILES = (3, 7)  # vectors in a row of z (d <= 24, d <= 56) with loops of fixed length; longer rows have loops of any
 MAX_LETTERS = 1 << 15  # so that places in A fit 32 bits
 CHUNK = 1 << 14  # contexts drawn at a time
 
