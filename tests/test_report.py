@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import proofs_check
-from sim import cli, paper, report, reproduce, runs, studies, tables
+from sim import cli, paper, report, reproduce, runs, store, studies, tables
 from sim.report import SECTIONS, inline_svg, sections
 from sim.studies.figure_data import FigureData
 
@@ -136,6 +136,16 @@ def test_the_command_of_a_run_finds_that_run(tree, folder, capsys):
         cli.main([*words[1:], "--out", str(folder)])
     capsys.readouterr()
     assert set(folder.rglob("*.npz")) == before  # all were there: the same configuration, the same seeds
+
+
+def test_everything_shown_comes_with_the_command_that_makes_it(tree, folder):
+    (section,) = (node for node in tree.iter("section") if node.get("id") == "repeat")
+    lines = "".join(section.find(".//pre").itertext()).splitlines()
+    made = [f"reproduce {name} --seeds 0:2" for name in ("table1", "table2", "table5", *reproduce.FIGURES)]
+    made += ["draw phase-diagram", "draw phase3", "prove"]
+    assert lines == [*(f"attnlag {words} --out {folder}" for words in made), f"attnlag report {folder}"]
+    versions = dict(zip(*table(tree, "Versions"), strict=True))
+    assert versions == {**store.versions(), "runs": str(len(list(folder.rglob("*.npz"))))}
 
 
 def test_claims_are_told_with_status_and_slack(tree):

@@ -32,11 +32,13 @@ class Draft:
     results : `Results`
     missing : [(what, command that makes it), ...]
     verdicts : {table: Counter of verdicts}
+    drawn : {figure of the paper: seeds of its runs}
     """
 
     results: Results
     missing: list = field(default_factory=list)
     verdicts: dict = field(default_factory=dict)
+    drawn: dict = field(default_factory=dict)
 
     def make(self, what, text):
         """Note that something is missing, and the command that makes it."""
@@ -170,6 +172,7 @@ def paper_figures(draft):
         told = "; ".join(", ".join(f"{key} {cell}" for key, cell in zip(header, row, strict=True)) for row in ends)
         shown = table(f"{title}: where the runs end", header, [[arrows(cell) for cell in row] for row in ends])
         seeds = " and ".join(dict.fromkeys(spans(runs.seeds, "–\u2060") for _, runs in drawn.panels))
+        draft.drawn[name] = {seed for _, runs in drawn.panels for seed in runs.seeds}
         numbers = together(element("pre", drawn.text) if drawn.text else None, shown)
         parts.append(figure(name, title, drawn.figure, f"{caption} Seeds {seeds}.",
                             f"{drawn.text} At the end: {told}.", drawn.data, numbers))
@@ -321,6 +324,8 @@ def repeat(draft):
         chosen = "" if len(tasks) == len(paper.TASKS) else f" --tasks {','.join(tasks)}"
         for name in ("table1", "table2", "table5"):
             lines.append(f"attnlag reproduce {name}{chosen} --seeds {seeds} --out {draft.folder}")
+    lines += [f"attnlag reproduce {name} --seeds {spans(seeds, dash=None)} --out {draft.folder}"
+              for name, seeds in draft.drawn.items()]
     lines += [f"attnlag draw {name} --out {draft.folder}" for name in results.studies]
     lines += [f"attnlag prove --out {draft.folder}"] if results.claims is not None else []
     lines.append(f"attnlag report {draft.folder}")
