@@ -83,7 +83,7 @@ def _bound(row):
 def latex(report):
     """The appendix as a LaTeX fragment: one ``claim`` environment each, references by ``\\ref``."""
     numbers = _numbers(report)
-    parts = [_HEAD]
+    parts = [_HEAD, "\\begingroup\\sloppy\n"]
     for result in report.claims:
         claim = result.claim
         source = "".join(
@@ -108,6 +108,7 @@ def latex(report):
             f"\n\\paragraph{{{_escaped(title)}}}\n{{\\scriptsize\\setlength{{\\tabcolsep}}{{3pt}}\n\\begin{{longtable}}{{{columns}}}\n"
             f"{head} \\\\\n\\hline\n\\endhead\n{lines}\\end{{longtable}}}}\n"
         )
+    parts.append("\\par\\endgroup\n")
     return "".join(parts)
 
 

@@ -121,7 +121,7 @@ def _(formula):
 def exponential_bounds(x, terms=14):
     """Rational bounds of e^x for a rational |x| <= 1."""
     total = sum(x**n / math.factorial(n) for n in range(terms))
-    rest = Fraction(2, math.factorial(terms))
+    rest = 2 * abs(x) ** terms / math.factorial(terms)
     return total - rest, total + rest
 
 
