@@ -26,11 +26,12 @@ Backwards, c and c f are added up by row and by column; folding such a list in t
 sums of its halves, which are C and K. So a string costs two sums, two divisions, an exponential and four sums, whatever
 its length, and the memory is that of the halves, about 2^{L/2} numbers:
 
-    columns: tile 0                                                                  tile 1 ...
-             Z of column 0, ..., LANES - 1, then S, then sums of c, then of c f
-    rows:    Z, then S, then sums of c, then of c f                                  (each of all rows)
+    columns: tile 0                                                                            tile 1 ...
+             Z of column 0, ..., LANES - 1, then S, sums of c, of c f, and the losses in two parts
+    b:       Z, S, sums of c, of c f, each of all rows
+    sums:    c of four rows, then c f, each in LANES partial sums
 
-Rows begin with the first symbol, so that y is one sign for half of the rows. Losses of one lane are multiplied up,
+The lowest bit of a row is its first symbol, so that y alternates from row to row. Losses of a column are multiplied,
 prod (1 + e^{-|y f|}) - 1 = p, and p keeps every digit of tiny losses; a logarithm is then taken once for many strings.
 
 Where the scores of one column of W are so far apart that exp(W - middle) could overflow or vanish, its strings are
