@@ -1,6 +1,8 @@
-"""The mathematics of the letter model: closed forms, bounds, infinite data, gradients. Arrays in, arrays out.
+"""The mathematics of the models: closed forms, bounds, infinite data, gradients. Arrays in, arrays out.
 
-Names are loaded on first use, so that ``import analytic`` costs nothing; `__all__` lists them, file by file.
+The names of the letter model are here; the other models have a module each, with the same names where they mean the
+same: ``analytic.slr.output_step``, ``analytic.icl_bigram.population_path``. All are loaded on first use, so that
+``import analytic`` costs nothing; `__all__` lists the names of letters.
 """
 
 _NAMES = {
@@ -26,6 +28,7 @@ _NAMES = {
     "certificate": "Certificate certify",
     "exact_signs": "score_sign",
 }
+_MODULES = ("even_pairs", "icl_bigram", "slr", "margin")
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = list(_HOME)
@@ -34,6 +37,8 @@ __all__ = list(_HOME)
 def __getattr__(name):
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"analytic.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'analytic' has no attribute {name!r}")
     value = getattr(import_module(f"analytic.{_HOME[name]}"), name)
@@ -42,4 +47,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

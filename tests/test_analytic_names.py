@@ -27,6 +27,13 @@ def test_every_public_name_is_documented_and_is_not_a_module(name):
     assert name not in MODULES
 
 
+def test_every_other_model_is_reached_from_the_package():
+    code = "import analytic; print(analytic.slr.oracle_risk(0.1), analytic.icl_bigram.gap(5, 0.0))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(analytic.__file__).parent.parent, capture_output=True)
+    assert done.returncode == 0 and done.stdout.split()[1] == b"0.0"
+    assert set(analytic._MODULES) <= set(dir(analytic))
+
+
 def test_importing_analytic_loads_neither_numpy_nor_numba():
     code = "import sys, analytic; dir(analytic); sys.exit(any(m in sys.modules for m in ('numpy', 'scipy', 'numba')))"
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(analytic.__file__).parent.parent).returncode == 0
