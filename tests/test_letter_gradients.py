@@ -197,6 +197,16 @@ def test_repeating_every_word_changes_nothing(path):
     assert_same(loss_and_gradient(twice, alpha, beta), loss_and_gradient(words, alpha, beta), terms, ROUNDING)
 
 
+@pytest.mark.parametrize("far_head", (0, 1))
+@pytest.mark.parametrize("path", (far, far_wide))
+def test_one_head_may_have_far_scores_beside_one_with_near_ones(path, far_head):
+    counts, labels, words, alpha, beta = case(path, 2)
+    alpha[far_head] = np.linspace(0.0, 1.95 * FAR_SCORES, len(alpha[0]))
+    alpha[1 - far_head] = np.linspace(0.95, 1.0, len(alpha[0])) * FAR_SCORES
+    wanted = letter_twin.loss_and_gradient(counts, labels, alpha, beta)
+    assert_same(loss_and_gradient(words, alpha, beta), wanted, absolute_terms(counts, labels, alpha, beta), ROUNDING)
+
+
 @pytest.mark.parametrize("path", (packed, wide, sparse))
 def test_both_treatments_of_scores_agree_where_they_meet(path):
     counts, labels, words, alpha, beta = case(path, 2)
