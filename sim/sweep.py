@@ -23,6 +23,7 @@ from .plans import parse_plan
 from .pool import LostRun, Threads, train_each
 from .runs import stored_run
 from .spec import Spec, read_spec
+from .tasks.user import is_file
 
 PLAN = "sweep.json"
 FORMAT = 1
@@ -79,6 +80,9 @@ def run_sweep(spec, out, *, jobs=None, shard=(1, 1), scheduler=None, progress=Fa
         from .cluster import check_address
 
         check_address(scheduler)
+        for config in spec.groups:
+            if is_file(config.task):
+                raise InputError(f"scheduler {scheduler}: its workers do not run {config.task}; train it in shards")
     store.remove_abandoned(out, store.check_writable(out))
     _enter(spec, out)
     pairs, todo = spec.pairs(shard), []

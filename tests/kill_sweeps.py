@@ -28,7 +28,8 @@ def kill_sweeps(times, folder, seed=0):
     halfway, left, round_number, killed = 0, 0, 0, 0
     while killed < times:
         out = folder / f"round-{round_number}"
-        process, before = _start(context, spec, out), len(files(out))
+        before, left_before = len(files(out)), len(leftovers(out))
+        process = _start(context, spec, out)
         _wait_for_more(process, out, before)
         process.join(rng.uniform(0, seconds))
         if process.is_alive():
@@ -38,7 +39,7 @@ def kill_sweeps(times, folder, seed=0):
         found = files(out)
         assert found.items() <= expected.items(), "a killed sweep left a file that is not a whole run"
         halfway += 0 < len(found) < len(expected)
-        left += len(leftovers(out))
+        left += len(leftovers(out)) - left_before
         if process.exitcode == 0:
             assert found == expected, "a resumed sweep is not what an undisturbed one is"
             round_number += 1

@@ -4,6 +4,7 @@ import argparse
 import os
 import shutil
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ DIGITS = "9" * 27
 OVER = ["--out", "a-file"]  # a folder that is none
 TABLE = ["table", "stored", "--rows", "d", "--cols", "init_scale", "--value", "lag"]
 PLOT = ["plot", "stored", "--x", "d", "--y", "lag", "--hue", "init_scale"]
+MAJORITY = Path(__file__).parents[1] / "docs" / "examples" / "majority.py"
 SWEEP = ["sweep", "spec.toml", "--out", "new"]
 CERTIFY = ["certify", "--alpha", "alpha.npy", "--beta", "beta.npy"]
 
@@ -90,6 +92,15 @@ BAD = [
     ("run", "config", occurrence("--config", "alpha.npy"), "config alpha.npy"),
     ("run", "out", occurrence(*OVER), "a-file"),
     ("run", "jobs", occurrence("--jobs", "0"), "jobs must be"),
+    ("run", "task", ["run", "no-such-file.py"], "no-such-file.py"),
+    ("run", "task", ["run", "own.py"], "own.py must define one class derived from sim.Task"),
+    ("run", "set", occurrence("--set", "x"), "set"),
+    # ---- check-task
+    ("check-task", "file", ["check-task"], "FILE"),
+    ("check-task", "file", ["check-task", "no-such-file.py"], "no-such-file.py"),
+    ("check-task", "file", ["check-task", "stored"], "stored is not a regular file"),
+    ("check-task", "file", ["check-task", "own.py"], "own.py must define one class derived from sim.Task"),
+    ("check-task", "set", ["check-task", "own.py", "--set", "x"], "set"),
     # ---- reproduce, draw, calibrate
     ("reproduce", "what", ["reproduce", "table9"], "invalid choice"),
     ("reproduce", "what", ["reproduce"], "the following arguments are required"),
@@ -156,6 +167,11 @@ BAD = [
       ("", "1", "0/2", "3/2", "1/0", "-1/2", "a/b", "1/2/3", f"1/{LONG}")),
     ("sweep", "scheduler", [*SWEEP, "--scheduler", "here"], "scheduler must be an address"),
     ("sweep", "scheduler", [*SWEEP, "--scheduler", "tcp://h:1", "--jobs", "2"], "jobs is for the threads"),
+    ("sweep", "task_file", [*SWEEP, "--task-file", "no-such-file.py"], "no-such-file.py"),
+    ("sweep", "task_file", [*SWEEP, "--task-file", "own.py"], "own.py must define one class derived from sim.Task"),
+    ("sweep", "task_file", [*SWEEP, "--set", "task=own.py"], "task own.py is a Python file that nobody has loaded"),
+    ("sweep", "task_file", ["sweep", "majority.toml", "--task-file", MAJORITY, "--scheduler", "tcp://h:1"],
+     "its workers do not run majority.py"),
     ("sweep", "out", ["sweep", "spec.toml", *OVER], "a-file"),
     ("sweep", "out", ["sweep", "spec.toml", "--out", "stored", "--set", "d=7"], "holds another sweep; here d is 7"),
     ("sweep", "jobs", [*SWEEP, "--jobs", "0"], "jobs must be"),
@@ -196,6 +212,8 @@ def folder(tmp_path_factory):
     write_spec(place)
     shutil.copy(next((place / "stored").rglob("seed-*.npz")), place / "run.npz")
     (place / "a-file").write_text("not a folder, not a run\n")
+    (place / "own.py").write_text("x = 1\n")
+    (place / "majority.toml").write_text('task = "majority.py"\nplan = "O(1x)"\n')
     (place / "empty").mkdir()
     np.save(place / "alpha.npy", np.zeros(3))
     np.save(place / "beta.npy", np.array([2.0, 0.0, 0.0]))
@@ -206,7 +224,7 @@ def contents(folder):
     return {path: path.is_file() and path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-@pytest.mark.parametrize("row", BAD, ids=lambda row: " ".join(row[2])[:60])
+@pytest.mark.parametrize("row", BAD, ids=lambda row: " ".join(map(str, row[2]))[:60])
 def test_bad_input_is_one_clear_line(row, folder, capsys, monkeypatch):
     arguments, said, *expected = row[2:]
     monkeypatch.chdir(folder)

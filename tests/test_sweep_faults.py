@@ -246,7 +246,7 @@ class _Named:
     ("config", "length", "table:/etc/passwd"), ("config", "length", ["fixed:3"]), ("config", "rate_o", {"a": 1}),
     ("config", "rate_a", [1.0, 2.0]), ("config", "plan", "O"), ("config", "plan", 5), ("config", "task", None),
     ("config", "init", "ones"), ("head", "seed", "../../0"), ("head", "seed", -1), ("head", "status", "fine"),
-    ("head", "diverged", {"step": 1}), ("head", {"status": "diverged", "diverged": {"step": 1}}, None),
+    ("head", "diverged", {"step": 1}), ("head", "status", "diverged"),
     ("head", "phase_ends", None), ("head", "phase_ends", [1, 60]),
     ("arrays", "train_loss", np.zeros((2, 3))), ("arrays", "record", np.zeros(1)), ("arrays", "gaps/lag", np.zeros(7)),
 ])
@@ -260,6 +260,13 @@ def test_matching_hashes_do_not_make_a_run(out, group, name, value):
             read(path)
     with pytest.raises(store.DamagedFile):
         load(out)
+
+
+def test_a_divergence_that_says_nothing_does_not_make_a_run(out):
+    path = sorted(out.rglob("seed-*.npz"))[0]
+    head, arrays = store.parse(path.read_bytes(), path)
+    path.write_bytes(store.pack(head | {"status": "diverged", "diverged": {"step": 1}}, arrays))
+    assert [entry["file"] for entry in status(out).damaged] == [str(path)]
 
 
 def test_packing_what_was_read_gives_the_same_file(out):
