@@ -678,9 +678,9 @@ def _part(layout, first, last):
     end = (last + ROWS - 1) // ROWS * ROWS
     per_word = layout.codes.size // layout.labels.size
     return Layout(
-        layout.codes[first * per_word : end * per_word],
+        layout.codes[first * per_word :],
         layout.digits,
-        layout.starts[first : last + 1],
+        layout.starts[first:],
         layout.letters,
         layout.times,
         layout.labels[first:end],
