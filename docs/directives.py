@@ -46,7 +46,8 @@ class Claims(SphinxDirective):
         for kind, titles in pieces.items():
             rows += nodes.list_item("", nodes.paragraph("", "", nodes.emphasis(text=f"{kind.capitalize()}: "),
                                                         nodes.Text("; ".join(titles))))
-        return box + rows
+        box += rows
+        return box
 
 
 def _linked(text, numbers):
