@@ -1,4 +1,4 @@
-"""Two directives of these pages: ``{claims}`` lists claims of the registry, ``{code-cell}`` shows code and its output."""
+"""Directives of these pages: ``{claims}`` lists claims of the registry, ``{code-cell}`` shows code and its output."""
 
 import re
 from html import escape
