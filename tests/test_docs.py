@@ -150,7 +150,8 @@ def test_a_claim_goes_to_the_section_with_the_longest_name_that_fits():
 @pytest.mark.skipif(not all(map(find_spec, ("sphinx", "myst_parser", "furo"))), reason="needs the extra docs")
 def test_sphinx_builds_the_pages_without_a_warning_and_each_claim_has_one_anchor(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(tmp_path / "trees")]
-    done = subprocess.run([*command, str(DOCS), str(tmp_path / "html")], env=environment(), capture_output=True, text=True)
+    done = subprocess.run([*command, str(DOCS), str(tmp_path / "html")], env=environment(), capture_output=True,
+                          text=True)
     assert (done.returncode, done.stderr) == (0, "")
     theory = (tmp_path / "html/theory.html").read_text(encoding="utf-8")
     for id in load():
