@@ -472,13 +472,14 @@ def import_for_all():
 EQUIVALENT = (  # changes that make no difference: a regular expression for their lines, and the reason
     # ---- speed and memory only
     (r"module: SPARSE_DENSITY = ", "both ways of keeping words give the same results"),
-    (r"module: (LARGE|PARTS|PART_BLOCKS|THREADS) = ", "how many words make how many parts, and who computes them"),
+    (r"letter\.py:\d+ (module: (LARGE|PARTS|PART_BLOCKS|THREADS)|_run_parts: threads) = ", "who computes which part"),
     (r"letter\.py:\d+ (module: (CACHE|LINE) = |_backward: .*(ahead|LINE))", "which codes are asked for ahead"),
     (r"make_room: if needed > digits:  =>  if \(needed >= digits\)", "copies the codes to an array of the same size"),
     (r"_checked_counts: .*copy=\(True\)", "copies what need not be"),
     (r"module: inner = partial", "numba compiles entry points that nobody calls"),
     (r"_(aligned|floats): buffer = .*\((65|8)\)", "a longer buffer than is used"),
     (r"_(aligned|floats): start = .*(% \(65\)|// \(9\))", "another start of an array inside its buffer"),
+    (r"_some_parts: work = .*\(_part\(layout, 0, \(1\)\)", "more scratch than is used"),
     (r"_work: _floats\((1, .*=>  _floats\(\(2\)|.*\(3\) \* ROWS)", "more scratch than is used"),
     # ---- nothing depends on it
     (r"module: HALF = 2\.0\*\*511  =>  HALF = 2\.0\*\*\(512\)", "another power of two cancels as well, and has room"),
@@ -487,7 +488,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"letter\.py:\d+ _brief: ", "how a message shows a value"),
     (r"_by_block: .*beyond_cache", "which codes are asked for ahead"),
     (r"(_by_block: heads, columns|_gather: width) = work\.e\.shape.*\(work\.s\)", "s has the shape of e"),
-    (r"_run: work = .*\(beta\)", "beta has the shape of alpha"),
+    (r"(_run: work|_run_parts: losses, gradients) = .*\(beta\)", "beta has the shape of alpha"),
     (r"_pass: near (= True|.*(1 / FAR_WEIGHTS < size|1 \* FAR_WEIGHTS))", "each way of treating scores gives the same"),
     (r"_label_sums\(language, d, law, beta\)  =>  output, _ = .*\(total\)", "the first sums are without weights"),
     (r"either: parts\.append\(both\(\)\)  =>  parts\.append\(\(either\)\(\)\)", "1 | (2 | 3) is 1 | 2 | 3"),

@@ -188,6 +188,15 @@ def test_counts_and_lengths_may_reach_the_largest_32_bit_number():
     assert drawn.sum() == largest and abs(drawn[0, 0] - largest / 2) < 6 * np.sqrt(largest) / 2
 
 
+@pytest.mark.parametrize("value", (np.nan, np.inf, -np.inf))
+@pytest.mark.parametrize("name", ("alpha", "beta"))
+def test_one_parameter_that_is_not_finite_is_refused_with_its_place(name, value):
+    parameters = {"alpha": np.zeros((2, 3)), "beta": np.ones((2, 3))}
+    parameters[name][1, 2] = value
+    with pytest.raises(InputError, match=rf"^{name} must be finite, but \[1, 2\] is not$"):
+        scores(Words.from_counts([[1, 0, 2]], [1]), **parameters)
+
+
 def test_one_wrong_label_among_right_ones_is_refused():
     for wrong in (0, 2, -2):
         with pytest.raises(InputError, match="labels must be 3 values"):

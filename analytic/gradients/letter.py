@@ -724,11 +724,10 @@ def _with_outputs(work, f, d_alpha, d_beta):
 def _run_parts(layout, edges, alpha, beta, rate_a, rate_o, loss, loss_limit, last_gradient):
     """What `_run` does, by several threads. Each adds up whole parts, so their number changes no bit."""
     parts, last = len(edges) - 1, loss.size - 1
-    threads = max(1, min(THREADS, parts))
+    threads = min(THREADS, parts)
     f = _aligned((layout.labels.size,), np.float64)
     losses, gradients = np.empty(parts), np.zeros((parts, 2, *alpha.shape[1:]))
     edges = np.array(edges)
-    n = 0
     with np.errstate(over="ignore", invalid="ignore"), ThreadPoolExecutor(threads) as pool:
         for t in range(loss.size):
             task = threads, alpha[t], beta[t], f, losses, gradients, t < last or last_gradient
@@ -770,7 +769,7 @@ def _checked(words, alpha, beta):
         arrays.append(np.array(array, dtype=np.float64, order="C"))
     if arrays[0].shape != arrays[1].shape:
         raise InputError(f"beta must have the shape of alpha, {arrays[0].shape}, not {arrays[1].shape}")
-    return words._layout, *(array.reshape(-1, words.d) for array in arrays)
+    return words._layout, *map(np.atleast_2d, arrays)
 
 
 def _state(words, alpha, beta, gradient):
