@@ -1,5 +1,6 @@
 """Tasks of a user's own: they run like ours, and `attnlag check-task` finds what is wrong with them."""
 
+import doctest
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,10 @@ def variant(tmp_path, monkeypatch):
 
 def failures(path, **settings):
     return {check.name: check.found for check in check_task(path, **settings).failed}
+
+
+def test_examples_in_docstrings_hold():
+    assert doctest.testmod(user).attempted == 2 and doctest.testmod(user).failed == 0
 
 
 # ---- check-task ------------------------------------------------------------------------------------------------------
@@ -182,6 +187,7 @@ def test_the_command_line_trains_it_with_settings_of_its_own(variant, tmp_path, 
     (('{"alpha": {"letter": self.d}, "beta"', '{"alpha": {"letter": 0}, "beta"'), "letter must be a whole number"),
     (("import numpy as np\n", "import numpy as np\n1 / 0\n"), r"majority.py failed \(line 13\): ZeroDivisionError"),
     (("import numpy as np\n", "import numpy as np\nif\n"), "SyntaxError"),
+    (("import numpy as np\n", "import numpy as np\nraise SystemExit(0)\n"), "SystemExit"),
 ))
 def test_a_file_that_defines_no_task_is_refused_in_one_line(variant, change, words):
     with pytest.raises(InputError, match=words) as error:

@@ -1,5 +1,6 @@
 """The documentation: commands print what is shown, code runs, links and anchors exist, every claim has one anchor."""
 
+import doctest
 import importlib.util
 import re
 import shutil
@@ -135,6 +136,10 @@ def test_every_claim_is_listed_in_exactly_one_section():
     assert sorted(ids) == sorted(load())
     assert len(theory_claims.BLOCK.findall(page)) == len(listed), "two sections have the same names"
     assert [names for names, section in listed.items() if not section and names != "others"] == []
+
+
+def test_examples_in_docstrings_hold():
+    assert doctest.testmod(theory_claims).attempted == 1 and doctest.testmod(theory_claims).failed == 0
 
 
 def test_a_claim_goes_to_the_section_with_the_longest_name_that_fits():

@@ -1,5 +1,6 @@
 """Results show themselves as HTML tables in notebooks, with the numbers of their text."""
 
+import doctest
 import re
 from html.parser import HTMLParser
 
@@ -8,7 +9,7 @@ import pytest
 
 import proofs_check
 import sim
-from sim import reproduce
+from sim import notebook, reproduce
 from sim.labelled import LabelledArray
 
 
@@ -67,6 +68,10 @@ def test_tables_and_figures_of_the_paper_show_cells_and_pictures(tmp_path):
     figure = reproduce.Made("a  b\n-  -\n1  x", [str(tmp_path / "f.png"), "f.csv"], {}, 0)
     cells = Cells(figure._repr_html_())
     assert cells.rows == [["a", "b"], ["1", "x"]] and cells.pictures == 1 and "wrote f.csv" in figure._repr_html_()
+
+
+def test_examples_in_docstrings_hold():
+    assert doctest.testmod(notebook).attempted == 2 and doctest.testmod(notebook).failed == 0
 
 
 def test_claims_are_a_table_with_what_failed_below():

@@ -148,7 +148,7 @@ def calling(name):
         yield
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line, trace = "", error.__traceback__
         while trace:
             if Path(trace.tb_frame.f_code.co_filename).name == name.split()[0]:
