@@ -211,7 +211,7 @@ def against_steps(ax, runs, marks=None):
     last = max(len(run.train_loss) for run in runs.runs) - 1
     ax.set_xscale("symlog", linthresh=2, linscale=0.6)  # steps 0, 1, 2 evenly, then logarithmic
     ticks = [0, 1, *(10**e for e in range(1, 8) if 10**e <= last)]
-    ax.set_xticks(ticks, [f"{t:d}" if t <= 1000 else f"$10^{{{len(str(t)) - 1}}}$" for t in ticks])
+    ax.set_xticks(ticks, [f"{t:d}" if t <= 10 else f"$10^{{{len(str(t)) - 1}}}$" for t in ticks])
     ax.minorticks_off()
     ax.set_xlim(0, max(last, 2))
     ax.set_xlabel("gradient steps")

@@ -99,7 +99,8 @@ def ends_rows(panels):
         names = ("train_loss", runs.task.test_metric, "attention_gap", "output_gap")
         summary = runs.summary()
         ends = ({"mean": summary["mean"][name], "std": summary["std"][name]} for name in names)
-        rows.append([runs.config.task, title, *map(_mean_std, ends)])
+        lost = "diverged" if runs.diverged else "-"  # or it does not exist in every run
+        rows.append([runs.config.task, title, *(_mean_std(end, lost) for end in ends)])
     return ["task", "panel", "train loss", "test metric", "attention gap", "output gap"], rows
 
 
@@ -206,9 +207,9 @@ def diverged_text(run):
             f"eta_A {at['rate_a']:g}, eta_O {at['rate_o']:g})")
 
 
-def _mean_std(cell):
+def _mean_std(cell, missing="diverged"):
     if cell["mean"] is None:
-        return "diverged"
+        return missing
     return _number(cell["mean"]) + ("" if cell["std"] is None else f" ± {_number(cell['std'], 2)}")
 
 

@@ -318,12 +318,14 @@ def test_a_panel_of_diverged_runs_only_is_drawn_empty(partly_lost):
 @pytest.fixture
 def small_rows(monkeypatch):
     def configurations(task):
-        return [(row, resolve(task, paper.plan_of(row, task), init=row.init, steps=5, **SMALL)) for row in paper.ROWS]
+        small = {"max_length": 3} if task == "even_pairs" else SMALL
+        return [(row, resolve(task, paper.plan_of(row, task), init=row.init, steps=5, **small)) for row in paper.ROWS]
 
     monkeypatch.setattr(paper, "configurations", configurations)
 
 
-@pytest.mark.parametrize(("name", "panels", "curves"), [("fig2", 3, 3), ("fig4", 5, 2 * 4), ("fig5", 10, 2)])
+@pytest.mark.parametrize(("name", "panels", "curves"), [("fig1", 5, 2), ("fig2", 3, 3), ("fig4", 5, 2 * 4),
+                                                        ("fig5", 10, 2)])
 def test_figures_read_the_runs_of_table1(small_rows, tmp_path, monkeypatch, capsys, name, panels, curves):
     done = (cli.OK, cli.DIVERGED)
     assert cli.main(["reproduce", "table1", "--seeds", "2", "--out", str(tmp_path)]) in done
@@ -338,6 +340,12 @@ def test_figures_read_the_runs_of_table1(small_rows, tmp_path, monkeypatch, caps
     assert len({(r["task"], r["panel"], r["quantity"], r.get("rank")) for r in lines}) == panels * curves
     assert cli.main(["reproduce", name, "--seeds", "2", "--out", str(tmp_path)]) in done
     assert (tmp_path / f"{name}.pdf").read_bytes() == first
+
+
+def test_figure_3_has_five_plans_of_four_tasks(small_rows, tmp_path, capsys):
+    assert cli.main(["reproduce", "fig3", "--seeds", "2", "--out", str(tmp_path)]) in (cli.OK, cli.DIVERGED)
+    panels = {(r["task"], r["panel"]) for r in read((tmp_path / "fig3.csv").read_text())}
+    assert {task for task, _ in panels} == {"and", "even_pairs", "icl_bigram", "slr"} and len(panels) == 20
 
 
 def test_tasks_of_a_figure_are_refused_not_ignored(tmp_path, capsys):
