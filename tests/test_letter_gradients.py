@@ -357,6 +357,12 @@ def test_a_small_rate_lowers_the_loss():
     assert np.all(np.diff(descend(words, alpha, beta, 0.1, 0.1, 50).loss) < 0)
 
 
+def test_a_run_may_be_stopped_by_a_loss_limit_as_low_as_zero():
+    _, _, words, alpha, beta = case(packed, 1)
+    for limit in (0, 0.5):
+        assert len(descend(words, alpha, beta, 0.0, 1.0, 5, loss_limit=limit).loss) == 1
+
+
 def test_a_diverging_run_ends_with_the_first_state_beyond_the_limit():
     _, _, words, alpha, beta = case(packed, 1)
     path = descend(words, alpha, beta, 0.0, 100.0, 400, loss_limit=1e6)
