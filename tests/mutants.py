@@ -473,7 +473,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     # ---- speed and memory only
     (r"module: SPARSE_DENSITY = ", "both ways of keeping words give the same results"),
     (r"letter\.py:\d+ (module: (LARGE|PARTS|PART_BLOCKS|THREADS)|_run_parts: threads) = ", "who computes which part"),
-    (r"letter\.py.*(module: CACHE|module: LINE|_ask_ahead|ahead is|, LINE|beyond_cache)", "what is asked for ahead"),
+    (r"letter\.py.*(module: CACHE|module: LINE|_backward: _ask|ahead is|, LINE|beyond_cache)", "what is prefetched"),
     (r"letter\.py:\d+ (scores|evaluate): .*\(True\)", "computes gradients that are not returned"),
     (r"_pass: near (= True|.*(1 / FAR_WEIGHTS < size|1 \* FAR_WEIGHTS))", "each way of treating scores gives the same"),
     (r"make_room: if needed > digits:  =>  if \(needed >= digits\)", "copies the codes to an array of the same size"),
@@ -483,6 +483,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"_(aligned|floats): start = .*(% \(65\)|// \(9\))", "another start of an array inside its buffer"),
     (r"_some_parts: work = .*\(_part\(layout, 0, \(1\)\)", "more scratch than is used"),
     (r"_work: _floats\((1, .*=>  _floats\(\(2\)|.*\(3\) \* ROWS)", "more scratch than is used"),
+    (r"quantile_length: low = high // .*\(3\)", "starts the bisection lower"),
     # ---- nothing depends on it
     (r"module: HALF = 2\.0\*\*511  =>  HALF = 2\.0\*\*\(512\)", "another power of two cancels as well, and has room"),
     (r"module: FAR_WEIGHTS = ", "the guard is far from where it is needed"),

@@ -1,6 +1,7 @@
 """Closed forms at the ends of their domains: what is refused, and what holds exactly on a boundary."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -133,6 +134,28 @@ LAWS = [
 def test_expectations_are_plain_numbers(law):
     for value in (law.mean, law.mean_inverse, law.mean_inverse_square):
         assert type(value) is float
+
+
+def test_parameters_of_any_kind_of_number_are_kept_as_plain_ones():
+    geometric, fixed = Geometric(np.float32(0.5)), Fixed(np.int64(3))
+    poisson, uniform = ShiftedPoisson(Fraction(5, 2)), Uniform(np.uint8(2), np.int16(5))
+    assert [law.text for law in (geometric, fixed, poisson, uniform)] == ["geometric:0.5", "fixed:3", "poisson:2.5", "uniform:2:5"]
+
+
+def test_a_support_ends_where_it_leaves_out_a_mass_of_1e_18():
+    for law in (Geometric(1 / 49), ShiftedPoisson(2.5)):
+        lengths, _ = law.support()
+        assert law.tail(lengths[-1]) <= 1e-18 < law.tail(lengths[-1] - 1)
+        assert law.tail(law.support(1e-3)[0][-1]) <= 1e-3 < law.tail(law.support(1e-3)[0][-1] - 1)
+
+
+def test_a_support_may_have_as_many_lengths_as_are_allowed(monkeypatch):
+    longest = Geometric(1 / 49).quantile_length(1e-18)
+    monkeypatch.setattr("analytic.lengths.MAX_SUPPORT", longest)
+    assert len(Geometric(1 / 49).support()[0]) == longest
+    monkeypatch.setattr("analytic.lengths.MAX_SUPPORT", longest - 1)
+    with pytest.raises(InputError, match=f"needs sums over {longest} lengths"):
+        Geometric(1 / 49).support()
 
 
 @pytest.mark.parametrize("delta", (0, 1, -0.1, 1.5, math.nan, True, "0.1"))
