@@ -53,13 +53,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from ..errors import InputError, rate, real, whole
 from ..jit import jit
+from .prefetch import LINE, ask_ahead
 
 ROWS = 128  # words in a block
 LANES = 16  # partial sums of one total; LLVM vectorises no loop of fewer than 16 rounds behind an alias check
@@ -81,7 +78,6 @@ PARTS = 16  # of the words, at most
 PART_BLOCKS = 24  # blocks in a part, at least: each part takes the exponentials and gathers the gradients anew
 THREADS = os.cpu_count() or 1  # they share the parts
 CACHE = 24e6  # bytes of codes beyond which they are asked for ahead; where a cache still holds them that costs 10%
-LINE = 8  # codes in 64 bytes, which memory delivers at once
 
 CHUNK_COUNTS = 1 << 18  # counts tallied at a time while words are made
 LONG_WORD = 40  # words longer than this times d are drawn by binomials, the others letter by letter
@@ -438,22 +434,6 @@ def _forward(codes, e, s, sums, f, block, h):
         f[r] += o
 
 
-@intrinsic
-def _ask_ahead(typingctx, codes, at):
-    """Have memory deliver codes[at] while the processor computes; nothing happens if that lies beyond the end."""
-
-    def generate(context, builder, signature, arguments):
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        place = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
-        builder.call(prefetch, [place, number(0), number(3), number(1)])  # to read, into the nearest cache, data
-        return context.get_dummy_value()
-
-    return types.void(codes, types.intp), generate
-
-
 @inner(fastmath={"contract"})
 def _backward(codes, sums, residual, totals, block, h, ahead):
     """Add G_j = sum_w n_j c and K_j = sum_w n_j c o of head h over the words of one block, lane by lane.
@@ -472,7 +452,7 @@ def _backward(codes, sums, residual, totals, block, h, ahead):
         n, t = codes[at:], totals[first:]
         if ahead is not None:
             for r in range(0, ROWS, LINE):
-                _ask_ahead(codes, at + size + r)
+                ask_ahead(codes, at + size + r)
         for lane in range(LANES):
             g0, k0 = t[lane], t[LANES + lane]
             g1, k1 = t[2 * LANES + lane], t[3 * LANES + lane]
