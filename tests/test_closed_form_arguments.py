@@ -139,7 +139,8 @@ def test_expectations_are_plain_numbers(law):
 def test_parameters_of_any_kind_of_number_are_kept_as_plain_ones():
     geometric, fixed = Geometric(np.float32(0.5)), Fixed(np.int64(3))
     poisson, uniform = ShiftedPoisson(Fraction(5, 2)), Uniform(np.uint8(2), np.int16(5))
-    assert [law.text for law in (geometric, fixed, poisson, uniform)] == ["geometric:0.5", "fixed:3", "poisson:2.5", "uniform:2:5"]
+    texts = [law.text for law in (geometric, fixed, poisson, uniform)]
+    assert texts == ["geometric:0.5", "fixed:3", "poisson:2.5", "uniform:2:5"]
 
 
 def test_a_support_ends_where_it_leaves_out_a_mass_of_1e_18():
