@@ -1,5 +1,7 @@
 """The closed forms of the three-phase plan O(1x)->A(1x)->O from zero init, on infinite data, for every task."""
 
+from analytic.errors import InputError
+
 from .population import population
 
 MEANING = {
@@ -73,7 +75,10 @@ def theory(config):
         from analytic import theory as letters
 
         return letters(task.d, task.targets, parse_law(task.length), config.rate_o[0], config.rate_a[0])
-    found = _FORMS[task.name](task, population(config)[0], config.rate_o[0])
+    path, _ = population(config)
+    if len(path.loss) < 3:
+        raise InputError(f"rate_o {config.rate_o[0]:g} is too large: the loss diverges in phase 1")
+    found = _FORMS[task.name](task, path, config.rate_o[0])
     return {name: float(value) for name, value in found.items()}
 
 

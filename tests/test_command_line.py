@@ -220,3 +220,9 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     command = f"{sys.executable} -c 'import sys; from sim.cli import main; sys.exit(main([\"--help\"]))' | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("task", ["even_pairs", "slr"])
+def test_theory_of_a_first_phase_that_diverges_says_so(task, capsys):
+    code, out, err = call(capsys, "theory", task, "--rate-o", "1e10")
+    assert code == cli.USAGE and "rate_o 1e+10 is too large" in err and not out
