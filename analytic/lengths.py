@@ -301,10 +301,9 @@ class _Summed(LengthLaw):
         return float((self.probabilities * self.lengths).sum())
 
     def sample(self, rng, size):
-        u = rng.random(size)
         cumulative = np.cumsum(self.probabilities)
-        i = np.searchsorted(cumulative, u * cumulative[-1], side="right")
-        return self.lengths[np.minimum(i, len(self.lengths) - 1)]
+        u = rng.random(size) * cumulative[-1]  # below it: random numbers are at most 1 - 2^-53
+        return self.lengths[np.searchsorted(cumulative, u, side="right")]
 
     def support(self, left_out=1e-18):
         return self.lengths, self.probabilities
@@ -347,7 +346,7 @@ class Uniform(_Summed):
         n = self.b - self.a + 1
         distance = np.where(z == 1, 1.0, 1 - z)
         with np.errstate(divide="ignore"):
-            power = n * np.where(distance < 1, np.log1p(-distance), -np.inf)
+            power = n * np.log1p(-distance)
         return np.where(z == 1, 1.0, z**self.a * -np.expm1(power) / (n * distance))
 
     def sample(self, rng, size):
@@ -451,9 +450,9 @@ class Custom(_Summed):
         return f"custom:{self.name}"
 
     def tail(self, m):
-        m = np.asarray(m)
-        beyond = np.array([self.tail_bound(max(int(i), 0)) for i in m.ravel()]).reshape(m.shape)
-        return np.where(m >= self.lengths[-1], beyond, np.minimum(super().tail(m) + self.left_out, 1.0))
+        m, longest = np.asarray(m), self.lengths[-1]
+        beyond = np.reshape([self.tail_bound(int(i)) for i in np.maximum(m, longest).ravel()], m.shape)
+        return np.where(m >= longest, beyond, np.minimum(super().tail(m) + self.left_out, 1.0))
 
     def pgf(self, z):
         z = _unit(z)
