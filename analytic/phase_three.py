@@ -170,7 +170,7 @@ class OutputPhase:
         ratio = self.excess_loss(beta_target, beta_other, rate, 0) / check_positive("excess", excess)
         rho = self.convergence_factor(rate)
         with np.errstate(divide="ignore", invalid="ignore"):
-            steps = np.ceil(np.log(ratio) / (-2 * np.log(np.minimum(rho, 1))))
+            steps = np.ceil(np.log(ratio) / (-2 * np.log(rho)))
         return np.where(ratio <= 1, 0.0, np.where(rho < 1, np.where(rho == 0, 1.0, steps), np.inf))
 
     def exact_steps_to(self, excess, beta_target, beta_other, rate):

@@ -502,6 +502,8 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"_Summed\.pmf: .*len\(\(self\.probabilities\)\)", "as many as there are lengths"),
     (r"Table\.__post_init__: if abs\(total - 1\) > 1e-15", "a quotient by 1 up to rounding"),
     (r"Custom: left_out: .*compare=\(True\)", "it follows from the functions compared"),
+    (r"_decomposition: order = .*first < second", "equal eigenvalues in either order"),
+    (r"exact_steps_to: low, high = .*-\(2\)", "starts the bisection lower"),
     (r"either: parts\.append\(both\(\)\)  =>  parts\.append\(\(either\)\(\)\)", "1 | (2 | 3) is 1 | 2 | 3"),
     (r"_moment_without: coefficient = \[0\.0\] \* .*\(2\)", "a coefficient of zero is skipped"),
     (r"_STIRLING_SECOND = \(\(1,\), .*=>.* = (\(\(\(2\),|.*\(\(1\), 1)", "partitions into no blocks are not looked up"),

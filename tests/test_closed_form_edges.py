@@ -232,3 +232,41 @@ def test_the_output_phase_at_extreme_scores_is_its_limit(far):
     assert phase.eigenvalues.tolist() == pytest.approx(wanted, rel=1e-14)
     assert phase.beta_target == pytest.approx(2, rel=1e-13)
     assert phase.exponential_bound == phase.universal_bound == math.inf
+
+
+# ---- the output phase at usual ones ----------------------------------------------------------------------------------
+
+
+def test_the_bounds_of_the_output_phase_are_those_stated():
+    phase = output_phase(50, 2, "uniform:1:9", 3.0)
+    m = phase.moments
+    assert phase.universal_bound == pytest.approx(24 * 25**2 * math.exp(-6), rel=1e-14)
+    assert phase.lower_bound == pytest.approx(4 * m.q * m.negative * m.variance, rel=1e-14)
+    assert phase.largest_stable_rate == pytest.approx(2 / np.linalg.eigvalsh(phase.hessian)[1], rel=1e-13)
+
+
+def test_output_phases_at_several_scores_are_those_at_each():
+    g = np.array([-1.0, 0.5, 4.0])
+    phases = output_phase(50, 2, None, g)
+    for name in ("hessian", "eigenvalues", "minimum", "beta_target", "largest_stable_rate", "best_rate"):
+        each = [getattr(output_phase(50, 2, None, one), name) for one in g]
+        assert getattr(phases, name) == pytest.approx(np.array(each), rel=1e-14)
+
+
+@pytest.mark.parametrize("start", ((1e6, 0.0), (0.0, 1e6), (0.0, 0.0), (1.9, 0.3)))
+@pytest.mark.parametrize("excess", (1e-9, 1e-3))
+def test_the_exact_number_of_steps_is_the_first_that_reaches_the_excess(start, excess):
+    phase = output_phase(50, 1, None, 3.0)
+    steps = phase.exact_steps_to(excess, *start, 1.0)
+    reached, before = (phase.excess_loss(*start, 1.0, t) for t in (steps, steps - 1))
+    assert reached <= excess < before
+    assert phase.steps_to(excess, *start, 1.0) >= steps
+
+
+def test_few_steps_are_counted_exactly():
+    phase = output_phase(50, 1, None, 700.0)
+    assert phase.exact_steps_to(1e-3, 0.0, 0.0, 1.0) == 1
+    phase = output_phase(50, 1, None, 3.0)
+    start = phase.excess_loss(0.0, 0.0, 1.0, 0)
+    assert phase.steps_to(start, 0.0, 0.0, 1.0) == phase.exact_steps_to(start, 0.0, 0.0, 1.0) == 0
+    assert phase.steps_to(start / 1.5, 0.0, 0.0, 1.0) >= phase.exact_steps_to(start / 1.5, 0.0, 0.0, 1.0) >= 1
