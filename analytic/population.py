@@ -49,12 +49,14 @@ def _descend(odds, weights, negative, d, k, rate_o, rate_a, states, losses, limi
         beta_target, beta_other, g = states[t]
         loss, target, other, mixed = _sums(odds, weights, negative, beta_target, beta_other, g)
         losses[t] = loss if loss < np.inf else np.inf  # sums that overflow can be nan
-        if t == len(states) - 1 or not loss < np.inf or loss > limit:
+        if losses[t] > limit:
             return t + 1
+        if t == len(states) - 1:
+            break
         states[t + 1, 0] = beta_target - rate_o * 2 * target / k
         states[t + 1, 1] = beta_other - rate_o * 2 * other / (d - k)
         states[t + 1, 2] = g - rate_a * 2 * (beta_target - beta_other) * mixed * d / (k * (d - k))
-    return 0
+    return len(states)
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,7 @@ def population_path(d, k, law, phases, start=(0.0, 0.0, 0.0), loss_limit=np.inf)
     states = np.empty((1 + sum(steps for steps, _, _ in phases), 3))
     losses = np.empty(len(states))
     states[0] = _start(start)
-    if loss_limit != np.inf:
-        loss_limit = real("loss_limit", loss_limit)
+    limit = np.finfo(np.float64).max if loss_limit == np.inf else real("loss_limit", loss_limit)
     ends, end = [], 0
     for steps, rate_o, rate_a in phases or [(0, 0.0, 0.0)]:
         records = slice(end, end + steps + 1)
@@ -148,11 +149,11 @@ def population_path(d, k, law, phases, start=(0.0, 0.0, 0.0), loss_limit=np.inf)
             rate_a,
             states[records],
             losses[records],
-            loss_limit,
+            limit,
         )
         end += filled - 1
         ends.append(end)
-        if filled <= steps:
+        if losses[end] > limit:
             break
     return _path(setting, np.arange(end + 1), states[: end + 1], losses[: end + 1], ends)
 

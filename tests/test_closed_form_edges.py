@@ -194,6 +194,22 @@ def test_a_path_that_diverges_ends_with_its_first_infinite_loss():
     assert 10 < len(path.loss) < 300 and path.phase_ends == (len(path.loss) - 1,)
 
 
+def test_a_path_ends_with_its_first_loss_above_the_limit_in_whatever_phase():
+    free = population_path(50, 1, None, [("AO", 30, 60.0, 1.0), ("A", 5, 0.0, 1.0)]).loss
+    above = int(np.argmax(free > 100))
+    assert 3 < above < 30
+    for steps in (above, above + 1, above + 2):
+        path = population_path(50, 1, None, [("AO", steps, 60.0, 1.0), ("A", 5, 0.0, 1.0)], loss_limit=100.0)
+        assert path.phase_ends == (above,) and np.array_equal(path.loss, free[: above + 1])
+    path = population_path(50, 1, None, [("AO", above - 1, 60.0, 1.0), ("A", 5, 0.0, 1.0)], loss_limit=100.0)
+    assert path.phase_ends == (above - 1, above + 4)
+
+
+def test_above_means_above():
+    path = population_path(50, 1, None, JOINT)
+    assert path.first_above("time", 1) == 2 and path.first_above("time", 3) is None
+
+
 def test_a_state_that_overflows_has_no_accuracy():
     path = population_path(2, 1, None, [("O", 1, 1.7e308, 0.0)], start=(100.0, 0.0, 0.0))
     assert not np.isfinite(path.beta_target[-1])
