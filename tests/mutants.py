@@ -505,7 +505,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"_decomposition: order = .*first < second", "equal eigenvalues in either order"),
     (r"exact_steps_to: low, high = .*-\(2\)", "starts the bisection lower"),
     (r"population\.py:\d+ _descend: losses\[t\] = .*loss <= np\.inf", "infinity if it is infinite"),
-    (r"population_path: states = np\.empty\(\(\(2\)", "more rows than are filled"),
+    (r"=>  states = np\.empty\(\(\(2\) \+ sum", "more rows than are filled"),
     (r"population_gradient: .*states\[\(1\)\]", "all states have one shape"),
     (r"either: parts\.append\(both\(\)\)  =>  parts\.append\(\(either\)\(\)\)", "1 | (2 | 3) is 1 | 2 | 3"),
     (r"_moment_without: coefficient = \[0\.0\] \* .*\(2\)", "a coefficient of zero is skipped"),
