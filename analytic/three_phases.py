@@ -48,7 +48,7 @@ def theory(d=50, k=1, law=None, rate_o=20.0, rate_a=300.0):
     g = one_step.logit_gap(d, k, law, rate_o, rate_a)
     length = bounds.certified_length(g, beta_target, beta_other)
     phase3 = output_phase(d, k, law, g)
-    log_tail = np.frompyfunc(lambda law, length: float(bounds.log_error_bound(law, length)), 2, 1)
+    log_tail = np.frompyfunc(bounds.log_error_bound, 2, 1)
     first = np.where(m.k == 1, failures.attention_first_probability(m.d, law), np.nan)
     return {
         "q": m.q,

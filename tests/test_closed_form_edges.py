@@ -16,7 +16,7 @@ from analytic.bounds import (
     smallest_weight_gap,
 )
 from analytic.errors import InputError, shown
-from analytic.failures import attention_only_bound
+from analytic.failures import attention_first_asymptote, attention_only_bound, output_only_loss
 from analytic.languages import any_of
 from analytic.lengths import Fixed, Uniform
 from analytic.moments import letter_moment, share_moments
@@ -286,3 +286,51 @@ def test_few_steps_are_counted_exactly():
     start = phase.excess_loss(0.0, 0.0, 1.0, 0)
     assert phase.steps_to(start, 0.0, 0.0, 1.0) == phase.exact_steps_to(start, 0.0, 0.0, 1.0) == 0
     assert phase.steps_to(start / 1.5, 0.0, 0.0, 1.0) >= phase.exact_steps_to(start / 1.5, 0.0, 0.0, 1.0) >= 1
+
+
+# ---- summaries and lower bounds --------------------------------------------------------------------------------------
+
+
+def test_theory_says_what_the_functions_of_its_parts_say():
+    d, k, law, rate_o, rate_a = 40, 2, "uniform:1:60", 14.0, 200.0
+    told, m = theory(d, k, law, rate_o, rate_a), share_moments(d, k, law)
+    assert (told["q"], told["E1"], told["E2"]) == (m.q, m.E1, m.E2)
+    assert (told["beta_target"], told["beta_other"]) == output_update(d, k, law, rate_o)
+    g = logit_gap(d, k, law, rate_o, rate_a)
+    assert told["logit_gap"] == g and told["output_gap"] == output_gap(d, k, law, rate_o)
+    assert told["certified_length"] == certified_length(g, told["beta_target"], told["beta_other"])
+    phase = output_phase(d, k, law, g)
+    assert (told["phase3_loss"], told["phase3_loss_bound"]) == (phase.minimum, phase.bound)
+    assert told["phase3_certified_length"] == certified_length(g, phase.beta_target, phase.beta_other) > 1
+    assert np.isnan(told["attention_first_probability"])
+
+
+def test_the_flow_has_the_loss_of_its_states_and_one_phase():
+    flow = population_flow(50, 1, None, [0.0, 5.0, 20.0], start=(0.1, 0.9, 0.3))
+    states = flow.beta_target, flow.beta_other, flow.logit_gap
+    assert flow.loss == pytest.approx(population_gradient(50, 1, None, *states)[0], rel=1e-13)
+    assert flow.phase_ends == (2,)
+
+
+@pytest.mark.parametrize("beta, loss, accuracy", [
+    ([0.9, -1.0], 0.3 * 1.1**2, 0.7),  # every word is rejected
+    ([1.5, 1.25], 0.3 * 0.5**2 + 0.7 * 1.25**2, 0.3),  # every word is accepted
+    ([1.5, 0.5], 0.3 * 0.5**2 + 0.7 * 0.5**2, math.nan),
+    ([1.0, -1.0], 0.3, math.nan),  # f may be 0, which is wrong
+    ([1.5, 1.0], 0.3 * 0.5**2 + 0.7, math.nan),
+    ([[3.0, 2.0], [1.0, -1.0]], 0.7, math.nan),
+])  # fmt: skip
+def test_what_scores_alone_can_reach(beta, loss, accuracy):
+    reached = attention_only_bound(np.float64(0.3), beta)
+    assert reached == pytest.approx((loss, accuracy), rel=1e-14, nan_ok=True)
+    assert [type(value) for value in reached] == [float, float]
+
+
+def test_output_only_is_for_one_target_unless_told():
+    assert output_only_loss(50) == output_only_loss(50, 1) != output_only_loss(50, 2)
+
+
+def test_the_asymptote_of_attention_first_for_unbalanced_labels():
+    power = 1 / 1.5**2
+    wanted = 1.5 * math.gamma(1 + power) * (4 * math.pi * math.log(1000)) ** ((power - 1) / 2) * 1000**-power
+    assert attention_first_asymptote(1000, 1.5) == pytest.approx(wanted, rel=1e-14)
