@@ -1,6 +1,7 @@
 """What closed forms and population dynamics do at the edge of their domain: texts, shapes, overflow, divergence."""
 
 import math
+import re
 import warnings
 from fractions import Fraction
 
@@ -15,7 +16,7 @@ from analytic.bounds import (
     rate_a_for_logit_gap,
     smallest_weight_gap,
 )
-from analytic.errors import InputError, shown
+from analytic.errors import InputError, rate, real, shown, whole
 from analytic.failures import attention_first_asymptote, attention_only_bound, output_only_loss
 from analytic.languages import any_of
 from analytic.lengths import Fixed, Uniform
@@ -31,7 +32,12 @@ from analytic.one_step import (
 )
 from analytic.phase_three import output_phase
 from analytic.population import population_flow, population_gradient, population_path
-from analytic.random_init import output_step_covariance, random_scores_variance, window_failure_bound
+from analytic.random_init import (
+    output_step_covariance,
+    random_scores_variance,
+    window_failure_bound,
+    window_probability,
+)
 from analytic.shares import attention_moments
 from analytic.three_phases import theory
 
@@ -99,16 +105,51 @@ ONE_ARRAY = {  # of real numbers, the one under test
 }
 
 
-@pytest.mark.parametrize("value", (1 + 0j, "20", True, None, [1j, 2j], [1.0, None], np.array([True])))
+NO_NUMBERS = 1 + 0j, "20", True, None, [1j, 2j], [1.0, None], np.array([True]), [Fraction(1), True]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
 @pytest.mark.parametrize("name", ONE_ARRAY)
 def test_what_is_no_real_number_is_refused_by_name(name, value):
     with pytest.raises(InputError, match=rf"^{name} must be real numbers, not "):
         ONE_ARRAY[name](value)
 
 
+@pytest.mark.parametrize("value, message", [
+    (True, "n must be a whole number at least 1, not True"),
+    (np.True_, "n must be a whole number at least 1, not np.True_"),
+    ("2", "n must be a whole number at least 1, not '2'"),
+    (2.0, "n must be a whole number at least 1, not 2.0"),
+    (0, "n must be a whole number at least 1, not 0"),
+])  # fmt: skip
+def test_what_is_no_whole_number_is_refused(value, message):
+    with pytest.raises(InputError, match=f"^{message}$"):
+        whole("n", value)
+    with pytest.raises(InputError, match=r"^n must be a whole number from 1 to 3, not "):
+        whole("n", value, high=3)
+
+
+@pytest.mark.parametrize("bounds, interval", [
+    ({}, "(-inf, inf)"),
+    ({"low": 0.5}, "[0.5, inf)"),
+    ({"high": 0.5}, "(-inf, 0.5]"),
+    ({"low": -1, "high": 1, "open_low": True, "open_high": True}, "(-1, 1)"),
+])  # fmt: skip
+@pytest.mark.parametrize("value", (math.nan, math.inf, -math.inf, 10**400, -(10**400), True, "1", None, 1j))
+def test_what_is_no_finite_number_is_refused_with_the_interval(bounds, interval, value):
+    with pytest.raises(InputError, match=re.escape(f"x must be a finite number in {interval}, not {value!r}")):
+        real("x", value, **bounds)
+
+
+def test_a_rate_may_be_any_number_from_zero_on():
+    assert [rate("rate_o", value) for value in (0, 0.5, Fraction(1, 4))] == [0.0, 0.5, 0.25]
+    with pytest.raises(InputError, match=r"^rate_o must be a finite number in \[0, inf\), not -0.1"):
+        rate("rate_o", -0.1)
+
+
 def test_real_numbers_of_every_kind_are_taken():
-    for rate in (20, np.float32(20), Fraction(20), np.array(20, dtype=np.uint8), [20.0], np.array([Fraction(20)])):
-        assert same({"g": np.ravel(theory(rate_o=rate)["logit_gap"])}, {"g": np.ravel(theory()["logit_gap"])})
+    for value in (20, np.float32(20), Fraction(20), np.array(20, dtype=np.uint8), [20.0], np.array([Fraction(20)])):
+        assert same({"g": np.ravel(theory(rate_o=value)["logit_gap"])}, {"g": np.ravel(theory()["logit_gap"])})
     assert theory(rate_o=10**30)["beta_target"] == 8e28
 
 
@@ -334,3 +375,46 @@ def test_the_asymptote_of_attention_first_for_unbalanced_labels():
     power = 1 / 1.5**2
     wanted = 1.5 * math.gamma(1 + power) * (4 * math.pi * math.log(1000)) ** ((power - 1) / 2) * 1000**-power
     assert attention_first_asymptote(1000, 1.5) == pytest.approx(wanted, rel=1e-14)
+
+
+# ---- random starts ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d, k", [(5, 1), (5, 3)])
+def test_random_scores_add_the_variance_that_every_word_of_three_letters_says(d, k):
+    words = np.array([np.bincount(word, minlength=d) for word in np.ndindex(d, d, d)])
+    positive = words[:, :k].any(axis=1)
+    shares = words / 3
+    # d a_j / d alpha_i = a_j (1{i = j} - a_i) at alpha = 0
+    jacobian = 4 * 5.0 * (np.diag(positive @ shares) - (shares * positive[:, None]).T @ shares) / len(words)
+    variances = 0.1**2 * (jacobian**2).sum(axis=1)
+    target, other = random_scores_variance(d, k, Fixed(3), 5.0, 0.1)
+    assert variances == pytest.approx([target] * k + [other] * (d - k), rel=1e-12)
+
+
+@pytest.mark.parametrize("rate_o", (2.0, 4.0, 6.0))  # letters correlated negatively, weakly, positively
+@pytest.mark.parametrize("k", (1, 2))
+def test_the_window_probability_is_that_of_four_gaussian_weights(k, rate_o):
+    from scipy.stats import multivariate_normal
+
+    d, law, sigma = 4, "uniform:1:6", 4.0
+    target, other = output_update(d, k, law, rate_o)
+    variance, common = output_step_covariance(d, k, law, rate_o, sigma)
+    sign = np.array([-1.0] * k + [1.0] * (d - k))  # -beta_S < -1 and beta_o < 1
+    covariance = np.outer(sign, sign) * (common + (variance - common) * np.eye(d))
+    mean = sign * np.where(sign < 0, target, other)
+    wanted = multivariate_normal.cdf(sign, mean, covariance, allow_singular=True, rng=0)
+    probability = window_probability(d, k, law, rate_o, sigma)
+    assert type(probability) is float and probability == pytest.approx(wanted, rel=1e-3)
+    assert 1e-3 < probability < 0.2
+
+
+def test_words_of_one_letter_have_independent_weights():
+    probability = window_probability(4, 1, "fixed:1", 3.0, 1.0)  # beta_S = 3, beta_o = 0, deviation |1 - 2 eta/d| = 1/2
+    assert type(probability) is float
+    at_most_4, at_most_2 = ((1 + math.erf(x / math.sqrt(2))) / 2 for x in (4, 2))
+    assert probability == pytest.approx(at_most_4 * at_most_2**3)
+
+
+def test_a_union_bound_on_a_probability_is_at_most_one():
+    assert window_failure_bound(50, 3, None, 0.1, 0.01) == 1  # three targets, each below 1 almost surely
