@@ -108,6 +108,7 @@ class Strings:
 # ---- kernels ---------------------------------------------------------------------------------------------------------
 
 inner = partial(jit, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # only for kernels to call: compiles faster
+inlined = partial(inner, forceinline=True)  # else numba counts references to every array at every call
 reorder = {"contract", "reassoc", "nsz"}  # sums may be taken lane by lane
 
 
@@ -167,7 +168,7 @@ def _powers(W, u, e, middles, far):
             e[j, i] = exp_inside(e[j, i])
 
 
-@inner
+@inlined
 def _double(lists, first, end, last, e, u):
     """Lists of Z and S, one value long, extended by both tokens of the positions first, ..., end - 1.
 
@@ -186,7 +187,7 @@ def _double(lists, first, end, last, e, u):
         size *= 2
 
 
-@inner
+@inlined
 def _tables(length, last, e, u, a, b):
     """Z and S of the columns, in ``a``, and of the rows, in ``b``, of the strings of a length with a last token."""
     middle = length - 1 - _column_bits(length)
@@ -213,10 +214,9 @@ def _fill_columns(columns, a, n_columns):
 @inner(fastmath={"contract"})
 def _string(z, s):
     """Of a string with Z = z and y S = s: |c|, |c| y f, e^{-|y f|}, min(y f, 0), and 1 if it is wrong."""
-    inverse = 1.0 / z
-    m = s * inverse
+    m = s / z
     decay = exp_inside(-abs(m))
-    c = (decay if m > 0.0 else 1.0) / (1.0 + decay) * inverse
+    c = (decay if m > 0.0 else 1.0) / (z + z * decay)
     return c, c * m, decay, min(m, 0.0), 0.0 if m > 0.0 else 1.0
 
 
@@ -319,7 +319,7 @@ def _fold(c, k, first, end, last, weight, e, u, d_W, d_u):
         d_W[i + 1, last] = share1 * (u[i + 1] * c1 - k1)
 
 
-@inner
+@inlined
 def _by_table(length, last, weight, e, u, d_W, d_u, columns, a, b, sums, backward):
     """Loss of the strings of a length with a last token, and gradients or, without ``backward``, how many are wrong."""
     bits = _column_bits(length)
