@@ -20,7 +20,7 @@ solution of Z w = 1. From a QR factorisation of Z^T, w then has the same margin 
 small it is. (scipy's nnls stops at a gradient of 1e-11, which stands for the square of the margin.)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -99,13 +99,17 @@ def hard_margin(points, labels):
     if labels.shape != points.shape[:1] or not np.isin(labels, (-1, 1)).all():
         raise InputError(f"labels must be {len(points)} values +1 or -1, one a point, not of shape {labels.shape}")
     signed = labels[:, None] * points.astype(np.float64)
+    exponent = np.frexp(np.abs(signed).max())[1]  # squares of scaled points neither overflow nor vanish
+    signed = np.ldexp(signed, -exponent)
 
     def worst(direction):
         margins = signed @ direction
         key = int(np.argmin(margins))
         return key, signed[key], float(margins[key])
 
-    return hard_margin_by(worst, signed.mean(axis=0), float(np.abs(signed).max()))
+    found = hard_margin_by(worst, signed.mean(axis=0), float(np.abs(signed).max()))
+    lengths = ("margin", "gap") if found.separable else ("margin", "gap", "violation")
+    return replace(found, **{name: float(np.ldexp(getattr(found, name), exponent)) for name in lengths})
 
 
 def hard_margin_by(worst, start, size):

@@ -55,6 +55,16 @@ def test_a_point_alone_is_its_own_direction():
     assert found.direction == pytest.approx([-0.6, 0.8], abs=1e-15) and found.margin == pytest.approx(5, abs=1e-14)
 
 
+@pytest.mark.parametrize("exponent", (-1000, -600, 600, 1020))
+@pytest.mark.parametrize("label", (1, -1))
+def test_a_unit_of_any_size_changes_no_digit(exponent, label):
+    points, labels = np.array([[1.0, 0.5], [-0.25, 1.5], [2.0, 1.0]]), np.array([1, 1, label])
+    found, scaled = hard_margin(points, labels), hard_margin(np.ldexp(points, exponent), labels)
+    assert scaled.separable == found.separable == (label == 1)
+    assert np.array_equal(scaled.multipliers, found.multipliers) and np.array_equal(scaled.support, found.support)
+    assert scaled.margin == math.ldexp(found.margin, exponent) and scaled.gap == math.ldexp(found.gap, exponent)
+
+
 @pytest.mark.parametrize(
     "points, labels",
     [
