@@ -108,6 +108,8 @@ def _table(name, title, results, cells, columns, rows, out):
         plans[runs.config.task][row.label] = runs.config.plan
     notes = [f"{task}: A(1x) stands for A({n}x): many steps, as in the paper, which does not say how many"
              for task in plans if (n := paper.attention_steps(task)) > 1]
+    if (fewest := min(len(runs.seeds) for _, runs in results)) < paper.SEEDS:
+        notes.append(f"verdicts are meant for {paper.SEEDS} seeds, not for {fewest}")
     lost = [tables.diverged_text(run) for _, group in results for run in group.runs if run.diverged]
     text, written = _write_table(name, title, cells, columns, rows, notes, out)
     return Made("\n".join([text, *lost]), written, {"cells": cells, "plans": plans},

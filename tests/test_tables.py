@@ -261,6 +261,18 @@ def test_the_plan_trained_is_told_where_it_is_not_the_label(small_tables, tmp_pa
         assert (f"A(1x) stands for A({steps}x)" in repr(made)) == (steps > 1)
 
 
+def test_a_table_of_few_seeds_says_what_its_verdicts_are_worth(small_tables, tmp_path, monkeypatch):
+    few = "verdicts are meant for 50 seeds, not for 2"
+    assert few in repr(reproduce.table1(("or",), seeds=2, out=tmp_path)) and few in (tmp_path / "table1.md").read_text()
+    monkeypatch.setattr(paper, "SEEDS", 2)
+    assert "verdicts are meant" not in repr(reproduce.table1(("or",), seeds=2, out=tmp_path))
+
+
+def test_no_threads_are_refused_whatever_is_made(capsys):
+    assert cli.main(["reproduce", "table2", "--jobs", "0"]) == cli.USAGE
+    assert "jobs must be a whole number at least 1" in capsys.readouterr().err
+
+
 def test_all_tables_and_figures_come_from_one_set_of_runs(small_tables, tmp_path, monkeypatch, capsys):
     assert cli.main(["reproduce", "all", "--seeds", "2", "--out", str(tmp_path)]) in (cli.OK, cli.DIVERGED)
     names = [f"table{i}.{end}" for i in (1, 2, 5) for end in ("csv", "md", "tex")]

@@ -28,14 +28,14 @@ def arguments(parser):
 
 
 def run(args):
-    from analytic.errors import InputError
+    from analytic.errors import InputError, whole
     from sim import reproduce
     from sim.cli import DIVERGED, OK
 
     if args.quick and args.seeds is not None:
         raise InputError("quick means 3 seeds: give --quick or --seeds, not both")
     seeds = args.seeds if args.seeds is not None else "0:3" if args.quick else "0:50"
-    settings = dict(seeds=flags.parse_seeds(seeds), jobs=args.jobs,
+    settings = dict(seeds=flags.parse_seeds(seeds), jobs=None if args.jobs is None else whole("jobs", args.jobs),
                     progress=flags.show_progress(args), out=args.out)
     if args.what in TABLES:
         settings["tasks"] = reproduce.check_tasks(args.tasks)
