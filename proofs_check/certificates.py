@@ -15,8 +15,8 @@ from analytic.population import population_path
 from sim.runs import run_plan
 
 from .claims import claim
-from .comparison import bounded, compared, places
-from .decide import ROUNDING, agrees, below, close, exact, holds, identity, positive, sampled
+from .comparison import WORDS, bounded, compared_frequency, places
+from .decide import ROUNDING, agrees, below, close, exact, holds, identity, positive, proportion
 from .domain import LETTERS, Case, Domain, Each, Real, Whole, ceiling, positive_part
 from .letters import exact_score, population, words_of_length
 from .phase_three import FROZEN, exact_attention, minimum, phase_of, symbolic_attention
@@ -240,20 +240,20 @@ def as_floats(values):
 
 @test_error.simulation
 def _(formula):
-    """accuracy on sampled words at given parameters, t-test over seeds"""
+    """accuracy on sampled words at given parameters: as many are wrong as binomial tails allow"""
     for d, k, law in SAMPLES:
         case = SYMMETRIC.check(d=d, k=k, length=law, ratio=math.pi, beta_target=1.5, beta_other=0.7)
         alpha = np.where(np.arange(d) < k, np.log(case.ratio), 0.0)
         beta = np.where(np.arange(d) < k, case.beta_target, case.beta_other)
-        threshold, differences = formula(case)["threshold"], []
+        threshold, wrong, total = formula(case)["threshold"], 0, 0
         exact_error = bounds.error_probability(d, k, case.length, np.log(case.ratio), case.beta_target, case.beta_other)
         for words in fresh_words(d, k, law):
             counts = words.counts()
             share = counts[:, :k].sum(axis=1) / counts.sum(axis=1)
             error = 1 - evaluate(words, alpha, beta)[1]
             yield close("1 - accuracy", error, np.mean((share > 0) & (share <= threshold)), ROUNDING, case)
-            differences.append(error)
-        yield sampled("1 - accuracy", differences, exact_error, case)
+            wrong, total = wrong + round(error * words.n_words), total + words.n_words
+        yield proportion("1 - accuracy", wrong, total, float(exact_error), case)
 
 
 @test_error.simulation
@@ -273,7 +273,7 @@ def _(formula):
         few = special.bdtr(targets, lengths, kappa) - (1 - kappa) ** lengths
         alpha = np.where(np.arange(place.d) < place.k, 1.0, 0.0)
         error, samples = float(probabilities @ few), 1 - place.evaluations(alpha, beta)[1]
-        yield compared("test error at logit gap 1", place, error, 1 - path.accuracy[0], samples)
+        yield compared_frequency("test error at logit gap 1", place, error, 1 - path.accuracy[0], samples, WORDS)
         yield bounded("test error, by P(m > M*)", place, error, law.tail(claimed["certified_length"]))
 
 

@@ -2,7 +2,8 @@
 
 A claim takes its rows from here, so that all compare at the same places. The population's values come from sums over
 all words (`analytic.population`), the samples from the simulator's words, 20 independent seeds a place. Each row of
-the table is a step of evidence: `compared` for a value, `bounded` for a bound.
+the table is a step of evidence: `compared` for a value, `compared_frequency` for a share of words, `bounded` for a
+bound.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from sim.tasks.letters import LetterTask
 from sim.tasks.streams import TRAIN, stream
 
 from .claims import Step
-from .decide import ROUNDING, student
+from .decide import ROUNDING, proportion, student
 from .simulator import by_class, kernel_step
 
 PLACES = tuple((d, k, law) for d in (10, 50) for k in (1, 3) for law in ("geometric:0.1", "uniform:1:20", "poisson:8"))
@@ -101,8 +102,22 @@ def _place_of(place):
 
 def compared(quantity, place, predicted, population, samples):
     """predicted = population to rounding, and = the mean of ``samples`` within Student's quantile."""
+    statistic, limit = student(samples, float(predicted))
+    error = np.std(samples, ddof=1) / np.sqrt(len(samples))
+    return _compared(quantity, place, predicted, population, samples, error, statistic, limit, abs(statistic) <= limit)
+
+
+def compared_frequency(quantity, place, predicted, population, frequencies, trials):
+    """The same for frequencies of an event, rare perhaps, in ``trials`` trials each: binomial tails decide."""
+    total, predicted = len(frequencies) * trials, float(predicted)
+    step = proportion(quantity, round(sum(frequencies) * trials), total, predicted)
+    error = np.sqrt(predicted * (1 - predicted) / total)
+    statistic = (np.mean(frequencies) - predicted) / error if error else 0.0
+    return _compared(quantity, place, predicted, population, frequencies, error, statistic, step.tolerance, step.held)
+
+
+def _compared(quantity, place, predicted, population, samples, error, statistic, limit, agreed):
     predicted, population = float(predicted), float(population)
-    statistic, limit = student(samples, predicted)
     off = abs(population - predicted) / max(1.0, abs(predicted))
     row = _place_of(place) | {
         "quantity": quantity,
@@ -111,10 +126,10 @@ def compared(quantity, place, predicted, population, samples):
         "population": population,
         "population_deviation": off,
         "sampled": float(np.mean(samples)),
-        "standard_error": float(np.std(samples, ddof=1) / np.sqrt(len(samples))),
+        "standard_error": float(error),
         "standard_errors_off": float(statistic) if np.isfinite(statistic) else None,
     }
-    held = bool(off <= ROUNDING and abs(statistic) <= limit)
+    held = bool(off <= ROUNDING and agreed)
     witness = None if held else {name: str(value) for name, value in row.items()}
     slack = float(abs(statistic)) if np.isfinite(statistic) else None
     return Step(f"{quantity}: predicted, population, sampled", "simulated", held, slack, limit, witness, row)

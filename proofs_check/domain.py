@@ -143,7 +143,7 @@ class Whole:
         return Fraction(rng.randint(self.low, int(getattr(case, self.below)) - 1 if self.below else SMALL_D))
 
     def symbol(self, name):
-        return sympy.Symbol(name, integer=True, positive=self.low > 0)
+        return sympy.Symbol(name, integer=True, positive=self.low > 0 or None)  # None: not known
 
     def outside(self, name):
         """(text, parameter just outside) of each limit."""

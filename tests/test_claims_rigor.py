@@ -186,13 +186,19 @@ def test_a_case_without_all_of_d_k_and_length_says_what_is_missing():
 
 
 def test_a_row_that_misses_its_prediction_fails():
-    from proofs_check.comparison import Place, bounded, compared
+    from proofs_check.comparison import Place, bounded, compared, compared_frequency
 
     place = Place(10, 1, "fixed:4", 3.0, 1.0)
     samples = [1.0, 1.1, 0.9, 1.05, 0.95]
     assert compared("mean", place, 1.0, 1.0, samples).held
     assert not compared("mean", place, 1.0, 1.0 + 1e-9, samples).held
     assert not compared("mean", place, 4.0, 4.0, samples).held
+    never = np.zeros(20)  # a rare event may not happen: one in 13000, in 20 times 3000 trials
+    assert compared_frequency("error", place, 7.7e-5, 7.7e-5, never, 3000).held
+    assert not compared("error", place, 7.7e-5, 7.7e-5, never).held
+    assert not compared_frequency("error", place, 1e-3, 1e-3, never, 3000).held
+    assert not compared_frequency("error", place, 1e-3, 1.1e-3, np.full(20, 1e-3), 3000).held
+    assert compared_frequency("error", place, 0.0, 0.0, never, 3000).held
     assert bounded("bound", place, 1.0, 2.0).row["slack"] == 0.5
     assert not bounded("bound", place, 2.0, 1.0).held
     assert not bounded("bound", place, 1.0, 2.0, upper=False).held
