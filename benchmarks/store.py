@@ -16,8 +16,10 @@ from sim.status import status
 from sim.stored import load
 from sim.sweep import run_sweep
 
-from .timing import columns, machine
+from .report import Table
+from .timing import progress
 
+TITLE = "A folder of 10,000 runs"
 RUNS = 10_000
 CONFIGURATIONS = (200, RUNS)
 SPEC = """
@@ -51,6 +53,7 @@ def timed(function):
 
 
 def measure_folder(configurations):
+    progress(f"configurations: {configurations}")
     with tempfile.TemporaryDirectory() as folder:
         path, out = filled(folder, configurations)
         size = sum(file.stat().st_size for file in store.run_files(out))
@@ -66,14 +69,13 @@ def measure_folder(configurations):
             "load": loading, "arrays": arrays}
 
 
-def measure():
-    folders = [measure_folder(count) for count in CONFIGURATIONS]
-    return {"machine": machine(("numpy",)), "runs": RUNS, "folders": folders}
+def measure(quick=False):
+    return {"runs": RUNS, "folders": [measure_folder(n) for n in (CONFIGURATIONS[:1] if quick else CONFIGURATIONS)]}
 
 
-def table(result):
-    rows = [[f"{folder['configurations']}", f"{folder['bytes'] / 2**20:.0f}",
-             *(f"{folder[name]:.2f}" for name in ("list", "status", "load", "arrays", "resume"))]
+def shown(result):
+    rows = [(folder["configurations"], f"{folder['bytes'] / 2**20:.0f}",
+             *(f"{folder[name]:.2f}" for name in ("list", "status", "load", "arrays", "resume")))
             for folder in result["folders"]]
-    header = ["configurations", "MiB", "list s", "status s", "load s", "arrays s", "resume s"]
-    return columns(header, rows)
+    header = ("configurations", "MiB", "list", "status", "load", "arrays", "resume")
+    return [Table(f"Seconds for {result['runs']} runs.", header, rows)]

@@ -1,109 +1,126 @@
-"""Fair timing, and the two roofs no kernel can pass: multiply-adds from registers, and reads of memory.
+"""Fair timing.
 
-Traps this avoids: thread pools of one library spin for a while after a call and slow the next contestant, so every
-library gets one thread and a pause before its turn; clocks and caches drift, so contestants take turns in one process
-and each keeps its shortest time; a busy machine takes the processor away in the middle of a call, so calls of one
-thread count processor time; a roof taken elsewhere says nothing, so it takes turns like any contestant; a library that
-compiles or allocates on its first call has that call before the clock starts; and a fast wrong answer is no answer, so
-whoever calls this compares the results.
+What misleads, and what is done about it:
+
+- Thread pools spin for a while after a call and slow the next contestant: there is a pause before every turn, one
+  thread for each library unless threads are what is compared, and a process of its own for each benchmark.
+- Clocks and caches drift: contestants take turns in one process, and each keeps its shortest time.
+- A busy machine takes the processor away in the middle of a call: one thread is timed by its processor time. Another
+  program still takes its share of caches and memory, so the load at the start is kept with the results.
+- The first call compiles and allocates: it comes before the clock starts.
+- A fast wrong answer is no answer: what the first calls return is compared, and nothing is timed if it differs.
+- A roof taken elsewhere, or on other memory, says nothing: it takes turns with the kernel like any contestant, on
+  arrays that this process wrote itself, which decides where they lie on machines with several memory nodes (NUMA).
+- A BLAS may be held to an older CPU by its environment and lose for that reason alone: those variables are removed.
+- Sizes that fit a cache flatter whoever streams through memory: sizes go from a thousandth of the paper's to ten times.
 """
 
-import importlib.metadata
 import math
 import os
-import platform
+import shlex
+import signal
+import subprocess
+import sys
 import time
-
-import numpy as np
-
-from analytic.jit import jit
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 PAUSE = 0.3  # seconds before a contestant's turn
-CHAIN, WIDTH = 8, 256  # multiply-adds in a row on one number; numbers
+TURN = 0.5  # seconds after which a turn ends, whatever is left of its repeats
+LONG = 3.0  # seconds of a call that is long enough to count alone
 
 
-def shortest_times(contestants, rounds=7, repeats=3, clock=time.process_time):
+def progress(text):
+    """A line for those who wait; results go to standard output."""
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def shortest_times(contestants, rounds=7, repeats=3, clock=time.process_time, check=None):
     """Seconds of the shortest call of each ``{name: callable}``; they take turns, after one call each to warm up.
 
-    The default clock is the processor time of all threads together: pass ``time.perf_counter`` to compare threads.
+    What the first calls return goes to ``check`` as ``{name: result}``. The default clock is the processor time of all
+    threads together: pass ``time.perf_counter`` to compare threads.
     """
+    first = {name: call() for name, call in contestants.items()}
+    if check:
+        check(first)
     shortest = dict.fromkeys(contestants, math.inf)
-    for call in contestants.values():
-        call()
-    for _ in range(rounds):
+    for turn in range(rounds):
         for name, call in contestants.items():
-            time.sleep(PAUSE)
-            for _ in range(repeats):
-                start = clock()
-                call()
-                shortest[name] = min(shortest[name], clock() - start)
+            if turn == 0 or shortest[name] < LONG:
+                time.sleep(PAUSE)
+                shortest[name] = min(shortest[name], *_turn(call, repeats, clock))
     return shortest
 
 
-class MultiplyAdds:
-    """A contestant that does nothing but independent vector multiply-adds: one thread's arithmetic roof."""
-
-    def __init__(self, rounds=10_000):
-        self.numbers, self.rounds = np.ones(WIDTH), rounds
-
-    def __call__(self):
-        _multiply_adds(self.numbers, self.rounds, 0.5, 0.25)
-
-    def per_second(self, seconds):
-        return self.rounds * WIDTH * CHAIN / seconds
+def _turn(call, repeats, clock):
+    """Seconds of each call of a turn."""
+    taken = []
+    while len(taken) < repeats and sum(taken) < TURN:
+        start = clock()
+        call()
+        taken.append(clock() - start)
+    return taken
 
 
-@jit(fastmath={"contract"})
-def _multiply_adds(numbers, rounds, factor, term):
-    for _ in range(rounds):
-        for i in range(WIDTH):
-            x = numbers[i]
-            for _ in range(CHAIN):
-                x = x * factor + term
-            numbers[i] = x
+def over_threads(runs):
+    """Speed of runs side by side, each on a thread of its own, against one after the other."""
+    with ThreadPoolExecutor(len(runs)) as pool:
+        contestants = {
+            "one": lambda: [run() for run in runs],
+            "many": lambda: [future.result() for future in [pool.submit(run) for run in runs]],
+        }
+        seconds = shortest_times(contestants, clock=time.perf_counter)
+    return seconds["one"] / seconds["many"]
 
 
-class Read:
-    """A contestant that reads an array once and does next to nothing with it: one thread's memory roof."""
-
-    def __init__(self, nbytes):
-        self.numbers = np.ones(nbytes // 8, dtype=np.int64)
-
-    def __call__(self):
-        _sum(self.numbers)
-
-    def per_second(self, seconds):
-        return self.numbers.nbytes / seconds
-
-
-@jit
-def _sum(numbers):
-    total = 0
-    for i in range(numbers.size):
-        total += numbers[i]
-    return total
+@contextmanager
+def threads(kernels, count):
+    """Have modules of kernels that cut large data into parts share them among so many threads."""
+    before = [module.THREADS for module in kernels]
+    for module in kernels:
+        module.THREADS = count
+    try:
+        yield
+    finally:
+        for module, old in zip(kernels, before, strict=True):
+            module.THREADS = old
 
 
-def machine(libraries):
-    """What the numbers were measured on; ``None`` for a library that is not installed."""
-    import llvmlite.binding
-
-    versions = {}
-    for name in libraries:
+def run_apart(command, fine=(0,), **options):
+    """Standard output of a process; exit with one line that says why if it fails, and stop it if we are stopped."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options) as process:
         try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
-    cpu = llvmlite.binding.get_host_cpu_name()
-    return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version(), "versions": versions}
+            output, errors = process.communicate()
+        except KeyboardInterrupt:
+            _stop(process)
+            raise
+    if process.returncode == -signal.SIGINT or process.returncode == 128 + signal.SIGINT:
+        raise KeyboardInterrupt
+    if process.returncode not in fine:
+        how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
+        last = (errors or "").strip().splitlines()[-1:]
+        what = shlex.join(command[3:]) or "process"  # what comes after python -c CODE or python -m MODULE
+        raise SystemExit(": ".join([f"{what} failed ({how})", *last]))
+    return output
 
 
-def columns(header, rows):
-    """Right-aligned text columns, the first one to the left."""
-    table = [[str(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for first, *rest in table:
-        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]))
-    return "\n".join(lines)
+def _stop(process):
+    """Ctrl-C on a terminal reaches all processes; a signal to this one alone has to be passed on."""
+    try:
+        process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
+def machine():
+    """What the numbers were measured on; ``None`` for a library that is not installed."""
+    from sim.commands import info
+
+    cpu, versions = info.cpu(), info.versions()
+    return {
+        "cpu": cpu["name"], "cores": cpu["cores_allowed"], "load": os.getloadavg()[0],
+        "features": [name for name, present in cpu["features"].items() if present],
+        "versions": {name: versions[name] for name in ("python", "numpy", "scipy", "numba", "jax", "torch")},
+    }  # fmt: skip

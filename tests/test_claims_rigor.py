@@ -193,11 +193,11 @@ def test_a_row_that_misses_its_prediction_fails():
     assert compared("mean", place, 1.0, 1.0, samples).held
     assert not compared("mean", place, 1.0, 1.0 + 1e-9, samples).held
     assert not compared("mean", place, 4.0, 4.0, samples).held
-    never = np.zeros(20)  # a rare event may not happen: one in 13000, in 20 times 3000 trials
+    never = [0.0] * 20  # a rare event may not happen: one in 13000, in 20 times 3000 trials
     assert compared_frequency("error", place, 7.7e-5, 7.7e-5, never, 3000).held
     assert not compared("error", place, 7.7e-5, 7.7e-5, never).held
     assert not compared_frequency("error", place, 1e-3, 1e-3, never, 3000).held
-    assert not compared_frequency("error", place, 1e-3, 1.1e-3, np.full(20, 1e-3), 3000).held
+    assert not compared_frequency("error", place, 1e-3, 1.1e-3, [1e-3] * 20, 3000).held
     assert compared_frequency("error", place, 0.0, 0.0, never, 3000).held
     assert bounded("bound", place, 1.0, 2.0).row["slack"] == 0.5
     assert not bounded("bound", place, 2.0, 1.0).held

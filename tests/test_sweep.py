@@ -229,20 +229,6 @@ def test_a_few_dear_runs_are_not_lost_among_many_cheap_ones(tmp_path, monkeypatc
     assert estimate(spec, tmp_path / "none").seconds == pytest.approx(exact, rel=0.05)
 
 
-# ---- the benchmark ---------------------------------------------------------------------------------------------------
-
-
-def test_the_benchmark_of_the_store_reads_what_it_wrote(monkeypatch):
-    from benchmarks import store as benchmark
-
-    monkeypatch.setattr(benchmark, "RUNS", 12)
-    monkeypatch.setattr(benchmark, "CONFIGURATIONS", (4, 12))
-    result = benchmark.measure()
-    assert [folder["configurations"] for folder in result["folders"]] == [4, 12]
-    assert all(folder[name] > 0 for folder in result["folders"] for name in ("list", "status", "load", "resume"))
-    assert len(benchmark.table(json.loads(json.dumps(result))).splitlines()) == 3
-
-
 # ---- examples --------------------------------------------------------------------------------------------------------
 
 
