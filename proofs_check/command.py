@@ -19,6 +19,7 @@ def arguments(parser):
 
 def run(args):
     import json
+    import sys
     from pathlib import Path
 
     from sim.cli import FAILED, OK
@@ -29,7 +30,8 @@ def run(args):
 
     if args.out:
         check_writable(args.out)  # before the work
-    report = prove(args.pattern, deep=args.deep, mutants=args.mutants, file=args.file)
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    report = prove(args.pattern, deep=args.deep, mutants=args.mutants, file=args.file, progress=on_terminal)
     text = json.dumps(report.to_json(), indent=2, allow_nan=False)
     if args.out:
         for suffix, content in (("json", text + "\n"), ("md", markdown(report)), ("tex", latex(report))):

@@ -107,7 +107,7 @@ def precision_kept():
             flint.ctx.prec = bits
 
 
-def prove(pattern=None, deep=False, mutants=False, file=None):
+def prove(pattern=None, deep=False, mutants=False, file=None, progress=False):
     """Decide claims.
 
     Parameters
@@ -116,6 +116,7 @@ def prove(pattern=None, deep=False, mutants=False, file=None):
     deep : also run the slow evidence: more seeded instances
     mutants : also run false variants of each claim, which the evidence must refute
     file : a Python file with claims of your own (it is run), in place of those of the theory
+    progress : count the claims on standard error
 
     Returns
     -------
@@ -131,7 +132,12 @@ def prove(pattern=None, deep=False, mutants=False, file=None):
     'proved'
     """
     with precision_kept():
-        return Report(tuple(c.run(deep, mutants) for c in select(pattern, file)))
+        chosen = select(pattern, file)
+        if progress:
+            from tqdm import tqdm
+
+            chosen = tqdm(chosen, unit="claim", leave=False)
+        return Report(tuple(c.run(deep, mutants) for c in chosen))
 
 
 @dataclass(frozen=True)

@@ -337,3 +337,11 @@ def test_command_exits_with_1_when_a_mutant_survives(monkeypatch, capsys):
     monkeypatch.setitem(claim.mutants, "no change", claim.formula)
     assert prove_command("phase1.output_gap", "--mutants") == 1
     assert "mutant survived: no change" in capsys.readouterr().out
+
+
+def test_progress_counts_the_claims_on_standard_error(capsys):
+    report = proofs_check.prove("phase1.window", progress=True)
+    out, err = capsys.readouterr()
+    assert "1/1" in err and not out
+    assert report.claims[0].status == proofs_check.prove("phase1.window").claims[0].status
+    assert not capsys.readouterr().err
