@@ -75,8 +75,9 @@ class Model:
     def against_peers(self, clock=time.process_time, **size):
         """Time of one step of every peer, in turns with the kernel; all must arrive at the same parameters."""
         progress(f"{size_text(size)} against peers")
-        steps = self.steps(CONTEST, low=4, high=20, **size)
-        return {"size": size, "peers": contest(self.kernel, self.peers, self.problem(**size), steps, clock)}
+        steps = self.steps(CONTEST, low=4, high=50, **size)
+        rows = contest(self.kernel, self.peers, self.problem(**size), steps, self.last(**size), clock)
+        return {"size": size, "peers": rows}
 
     def over_threads(self):
         """Speed of two runs on two threads against one after the other, and of one large run cut into parts."""
@@ -133,7 +134,7 @@ def roof_table(rows):
     """Time of a step and its shares of the roofs, by size."""
     names = [name for name in rows[0] if name not in MEASURED]
     reads = "memory_share" in rows[0]
-    header = (*map(symbol, names), "us a step", "of arithmetic roof", *(["of read roof"] if reads else []),
+    header = (*map(symbol, names), "µs a step", "of arithmetic roof", *(["of read roof"] if reads else []),
               "roof, G/s", *(["read roof, GB/s"] if reads else []))  # fmt: skip
     cells = [
         (*(row[name] for name in names), f"{row['microseconds']:.4g}", f"{row['arithmetic_share']:.0%}",

@@ -16,15 +16,15 @@ INTRODUCTION = """\
 Full-batch gradient descent on these models is a few passes over small arrays, and most of a general library's time goes
 into temporaries, conversions and calls. The kernels of `analytic.gradients` do a step in one pass. This page says how
 long that takes, how far it is from what the machine allows, and what the same problem costs elsewhere. It is written by
-one command, which takes about 25 minutes (`NAME` renews one part; `--stored` only draws the page again):
+one command, which took {minutes:.0f} minutes here (with a `NAME` it renews one part, `--stored` only draws the page):
 
 ```sh
 pip install ".[bench]" && python -m benchmarks --docs docs
 ```
 
 Read ratios and shares of a roof, not times: those belong to this machine. Every ratio compares calls that took turns
-in one process, from the same start to the same parameters, which is checked to {agree:g}. The **peers** are NumPy with
-gradients by hand, JAX (a compiled scan), and PyTorch with autograd: tidy (`torch`), and as one writes it first. All
+in one process, from the same start to the same parameters, which is checked to {agree:.0e}. The **peers** are NumPy
+with gradients by hand, JAX (a compiled scan), and PyTorch with autograd: tidy (`torch`), and as one writes it first. All
 work in double precision; extras that are not installed are named. A **roof** is a bound that no kernel can pass: this
 machine's rate of multiply-adds, or of reads of memory. A kernel near its roof cannot be made much faster; one below
 loses the rest to operations that are not in the formulas, and for small data to what a step costs by itself.
@@ -88,9 +88,9 @@ def renew(folder):
 def markdown_page(results):
     """The page as text."""
     machines = dict.fromkeys(machine_text(result["machine"]) for result in results.values())
-    several = len(machines) > 1
+    several, minutes = len(machines) > 1, sum(result["took"] for result in results.values()) / 60
     where = "Each part names its machine." if several else f"Measured on {next(iter(machines), 'no machine yet')}."
-    parts = [INTRODUCTION.format(agree=AGREE), where, "\n\n", _rest(timing.__doc__), "\n"]
+    parts = [INTRODUCTION.format(agree=AGREE, minutes=minutes), where, "\n\n", _rest(timing.__doc__), "\n"]
     if any("scaling" in result for result in results.values()):
         parts.append(FIGURES)
     parts += ["\n## Targets\n\n", markdown(targets.table(results))]

@@ -100,14 +100,17 @@ def check(ends):
             raise SystemExit(f"{name} arrives {difference:.1e} away from the kernel: nothing to compare")
 
 
-def contest(kernel, peers, problem, steps, clock=time.process_time, rounds=4):
-    """Time of one step of every peer, in turns with the kernel; ``None`` for what is not installed."""
+def contest(kernel, peers, problem, steps, last=0.0, clock=time.process_time, rounds=4):
+    """Time of one step of every peer, in turns with the kernel; ``None`` for what is not installed.
+
+    The kernel gives the loss of every state, the last one too, which costs it ``last`` steps more.
+    """
     makers = {name: lambda peer=peer: peer(*problem, steps) for name, peer in {OURS: kernel, **peers}.items()}
     made, missing = installed(makers)
     seconds = shortest_times(made, rounds, clock=clock, check=check)
+    step = {name: taken / (steps + last * (name == OURS)) for name, taken in seconds.items()}
     rows = [
-        {"peer": name, "microseconds": 1e6 * taken / steps, "times_slower": taken / seconds[OURS]}
-        for name, taken in seconds.items()
+        {"peer": name, "microseconds": 1e6 * taken, "times_slower": taken / step[OURS]} for name, taken in step.items()
     ]
     return rows + [{"peer": name, "microseconds": None, "times_slower": None} for name in missing]
 
@@ -117,7 +120,7 @@ def peer_table(caption, contests):
     names = [row["peer"] for row in next(iter(contests.values()))]
     found = {what: {row["peer"]: row for row in rows} for what, rows in contests.items()}
     rows = [(name, *(_cell(contest[name]) for contest in found.values())) for name in names]
-    return Table(caption, ("us a step (times ours)", *found), rows)
+    return Table(caption, ("µs a step (times ours)", *found), rows)
 
 
 def _cell(row):

@@ -100,10 +100,14 @@ def measure(quick=False):
     return {"roofs": [on_threads(count) for count in THREADS]}
 
 
+def _memory(size):
+    return f"{size} KiB" if size < 1024 else f"{size // 1024} MiB"
+
+
 def shown(result):
     first, *_ = result["roofs"]
     header = ("threads", "multiply-adds, G/s",
-              *(f"read {int(size) / 1024:g} MiB, GB/s" for size in first["read_bytes_per_second"]))  # fmt: skip
+              *(f"read {_memory(int(size))}, GB/s" for size in first["read_bytes_per_second"]))  # fmt: skip
     rows = [
         (row["threads"], f"{row['multiply_adds_per_second'] / 1e9:.1f}",
          *(f"{rate / 1e9:.0f}" for rate in row["read_bytes_per_second"].values()))

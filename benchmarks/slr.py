@@ -149,7 +149,7 @@ def shown(result):
     phase = result["output_phase"]
     text = (
         f"Output phase: {phase['reduction_milliseconds']:.1f} ms for the reduction to least squares, then "
-        f"{phase['microseconds_a_step']:.2f} us a step; {STEPS} steps are {phase['times_faster_than_joint']:.0f} times "
+        f"{phase['microseconds_a_step']:.2f} µs a step; {STEPS} steps are {phase['times_faster_than_joint']:.0f} times "
         "as fast as joint ones."
     )
     return [*MODEL.shown(result), text]

@@ -1,30 +1,36 @@
 """End to end: a new process from its start to its first result, with compiled kernels on disk and without.
 
 Cold: numba finds an empty folder and compiles what the command needs. Warm: it finds what the cold run left there. The
-time is that of the whole process, imports, data and printing included.
+time is that of the whole process, imports, data, training and printing included; each starts in an empty folder, since
+stored runs would only be read.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from time import perf_counter
 
 from .report import Table
 from .timing import progress, run_apart
 
 TITLE = "From start to first result"
+ROOT = Path(__file__).parents[1]
 START = [sys.executable, "-c", "from sim.cli import main; raise SystemExit(main())"]
 TASKS = ("occurrence", "or", "and", "even_pairs", "icl_bigram", "slr")
 COMMANDS = (("--help",), *(("run", task) for task in TASKS))
 COLD, WARM = 2, 3  # repeats, the warm ones after each cold one; the shortest counts
 
 
-def seconds(command, cache):
-    """Of one process, with compiled kernels in the folder ``cache``."""
-    start = perf_counter()
-    run_apart([*START, *command], env={**os.environ, "NUMBA_CACHE_DIR": cache}, stderr=subprocess.PIPE)
-    return perf_counter() - start
+def attnlag(command, fine=(0,), **environment):
+    """Seconds and standard output of a command in a new process and an empty folder."""
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"cwd": folder, "env": {**os.environ, "PYTHONPATH": path, **environment}, "stderr": subprocess.PIPE}
+        start = perf_counter()
+        output = run_apart([*START, *command], fine=fine, **options)
+        return perf_counter() - start, output
 
 
 def cold_and_warm(command, cold=COLD, warm=WARM):
@@ -32,8 +38,9 @@ def cold_and_warm(command, cold=COLD, warm=WARM):
     progress(text)
     for _ in range(cold):
         with tempfile.TemporaryDirectory() as cache:
-            first.append(seconds(command, cache))
-            later += [seconds(command, cache) for _ in range(warm)]
+            taken = [attnlag(command, NUMBA_CACHE_DIR=cache)[0] for _ in range(1 + warm)]
+        first.append(taken[0])
+        later += taken[1:]
     return {"command": text, "cold_seconds": min(first), "warm_seconds": min(later)}
 
 

@@ -4,12 +4,9 @@ The quick version runs 1 and 3 seeds: their difference says what a seed costs, a
 """
 
 import json
-import subprocess
-import tempfile
-from time import perf_counter
 
-from .start_up import START
-from .timing import progress, run_apart
+from .start_up import attnlag
+from .timing import progress
 
 TITLE = "Table 1"
 SEEDS, QUICK, THREADS = 50, (1, 3), 2
@@ -19,11 +16,8 @@ VERDICTS = (0, 1, 3)  # exit codes of `reproduce` that came to an end: numbers m
 def seconds(seeds):
     """Of one process that trains every cell into a new folder."""
     progress(f"Table 1, seeds: {seeds}")
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["reproduce", "table1", "--seeds", f"0:{seeds}", "--jobs", str(THREADS), "--quiet", "--json"]
-        start = perf_counter()
-        output = run_apart([*START, *command, "--out", folder], fine=VERDICTS, stderr=subprocess.PIPE)
-        taken = perf_counter() - start
+    command = ["reproduce", "table1", "--seeds", f"0:{seeds}", "--jobs", str(THREADS), "--quiet", "--json"]
+    taken, output = attnlag(command, fine=VERDICTS)
     json.loads(output)  # there is a result, whatever its verdicts
     return taken
 

@@ -12,7 +12,7 @@ What misleads, and what is done about it:
 - A roof taken elsewhere, or on other memory, says nothing: it takes turns with the kernel like any contestant, on
   arrays that this process wrote itself, which decides where they lie on machines with several memory nodes (NUMA).
 - A BLAS may be held to an older CPU by its environment and lose for that reason alone: those variables are removed.
-- Sizes that fit a cache flatter whoever streams through memory: sizes go from a thousandth of the paper's to ten times.
+- Sizes that fit a cache flatter whoever streams through memory: sizes go from a hundredth of the paper's to ten times.
 """
 
 import math
