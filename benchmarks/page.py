@@ -24,10 +24,10 @@ pip install ".[bench]" && python -m benchmarks --docs docs
 
 Read ratios and shares of a roof, not times: those belong to this machine. Every ratio compares calls that took turns
 in one process, from the same start to the same parameters, which is checked to {agree:.0e}. The **peers** are NumPy
-with gradients by hand, JAX (a compiled scan), and PyTorch with autograd: tidy (`torch`), and as one writes it first. All
-work in double precision; extras that are not installed are named. A **roof** is a bound that no kernel can pass: this
-machine's rate of multiply-adds, or of reads of memory. A kernel near its roof cannot be made much faster; one below
-loses the rest to operations that are not in the formulas, and for small data to what a step costs by itself.
+with gradients by hand, JAX (a compiled scan), and PyTorch with autograd: tidy (`torch`), and as one writes it first.
+All work in double precision; extras that are not installed are named. A **roof** is a bound that no kernel can pass:
+this machine's rate of multiply-adds, or of reads of memory. A kernel near its roof cannot be made much faster; one
+below loses the rest to operations that are not in the formulas, and for small data to what a step costs by itself.
 
 """
 FIGURES = """\
