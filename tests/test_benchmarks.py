@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +68,9 @@ def small(monkeypatch):
         monkeypatch.setattr(module, "SETTINGS", SIZES[module])
 
 
+@cache
 def measured(module):
-    """What a kernel's benchmark gives at small sizes, as it comes out of a file."""
+    """What a kernel's benchmark gives at small sizes, as it comes out of a file; only with the fixture `small`."""
     own = module.measure if module in (even_pairs, icl_bigram, slr) else module.MODEL.measure
     return json.loads(json.dumps({**HEAD, **own()}, allow_nan=False))
 
