@@ -107,17 +107,23 @@ def run(chosen):
 
 
 def main(given=None):
+    chosen = None
     try:
         chosen = arguments(given)
         set_environment(2 if chosen.name in TWO_THREADS else 1)  # numpy comes in after this, and reads it
         run(chosen)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are stopping already
-        if chosen.docs:
+        if chosen and chosen.docs:
             print("interrupted; benchmarks that came to an end are kept", file=sys.stderr)
         raise SystemExit(128 + signal.SIGINT) from None
     except OSError as error:
         raise SystemExit(f"error: cannot use {error.filename or 'a file'}: {error.strerror or error}") from None
+    except Exception as error:
+        if os.environ.get("ATTNLAG_TRACEBACK"):
+            raise
+        line = " ".join(f"{type(error).__name__}: {error}".split())
+        raise SystemExit(f"error: {line} (ATTNLAG_TRACEBACK=1 shows where)") from None
 
 
 if __name__ == "__main__":

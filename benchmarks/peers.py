@@ -97,7 +97,7 @@ def check(ends):
     for name, end in others:
         difference = max(np.abs(got - want).max() for got, want in zip(end, wanted, strict=True))
         if not difference <= AGREE:
-            raise SystemExit(f"{name} arrives {difference:.1e} away from the kernel: nothing to compare")
+            raise SystemExit(f"error: {name} arrives {difference:.1e} away from the kernel: nothing to compare")
 
 
 def contest(kernel, peers, problem, steps, last=0.0, clock=time.process_time, rounds=4):

@@ -64,7 +64,7 @@ def measure_folder(configurations):
         arrays, _ = timed(lambda: (stored.train_loss, stored.end("lag")))
         counts = {len(files), swept.found, state.done, sum(map(len, stored))}
         if counts != {RUNS} or swept.trained:
-            raise SystemExit(f"the folder was not read as what it is: {counts}")
+            raise SystemExit(f"error: the folder was not read as what it is: {counts}")
     return {"configurations": configurations, "bytes": size, "list": listing, "resume": resuming, "status": checking,
             "load": loading, "arrays": arrays}
 

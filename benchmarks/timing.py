@@ -101,7 +101,7 @@ def run_apart(command, fine=(0,), **options):
         how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
         last = (errors or "").strip().splitlines()[-1:]
         what = shlex.join(command[3:]) or "process"  # what comes after python -c CODE or python -m MODULE
-        raise SystemExit(": ".join([f"{what} failed ({how})", *last]))
+        raise SystemExit(": ".join([f"error: {what} failed ({how})", *last]))
     return output
 
 

@@ -487,6 +487,7 @@ ENDS = (
     (KeyboardInterrupt(), "130"),
     (SystemExit("slr failed"), "slr failed"),
     (OSError(28, "No space left on device"), "error: cannot use"),
+    (RuntimeError("two\nlines"), "error: RuntimeError: two lines (ATTNLAG_TRACEBACK=1"),
 )
 
 
@@ -495,6 +496,7 @@ def test_what_was_measured_before_an_end_is_kept_and_the_rest_stays(tmp_path, mo
     before = {"letter": {**TABLE1, "old": 1}, "slr": {**TABLE1, "old": 2}, "store": {**TABLE1, "old": 3}}
     page.keep(tmp_path, before)
     monkeypatch.setattr(__main__, "measure_apart", Apart("slr", error))
+    monkeypatch.delenv("ATTNLAG_TRACEBACK", raising=False)
     monkeypatch.setattr(__main__, "set_environment", lambda threads: None)
     with pytest.raises(SystemExit) as stopped:
         __main__.main(["--docs", str(tmp_path)])
