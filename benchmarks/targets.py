@@ -31,7 +31,7 @@ class Target:
     what: str
     wanted: float
     measured: Callable
-    unit: str = "times"
+    unit: str = "×"
     at_least: bool = True
 
     def verdict(self, value):
@@ -41,8 +41,8 @@ class Target:
 
     def row(self, results):
         value = self.measured(results)
-        wanted = f"{'≥' if self.at_least else '≤'} {self.wanted:g} {self.unit}"
-        return self.what, wanted, "" if value is None else f"{value:.3g} {self.unit}", self.verdict(value)
+        wanted = f"{'≥' if self.at_least else '≤'} {self.wanted:g}{self.unit}"
+        return self.what, wanted, "" if value is None else f"{value:.3g}{self.unit}", self.verdict(value)
 
 
 def _row(results, name, part, matches):
@@ -112,12 +112,12 @@ TARGETS = (
     *_versus(),
     *(Target(f"Sweep of {task.replace('_', ' ')} on two threads: against the best peer", times, sweep_times(task))
       for task, times in SWEEPS.items()),
-    Target("All of Table 1 with 50 seeds, on two threads", TABLE1, _table1, "s", False),
-    Target("Peak memory of a letter run, of 1.5 times its data and 100 MB", 100, _memory, "%", False),
-    Target("Time linear in N d: largest deviation from a line", NEAR_A_LINE, _deviation("size"), "%", False),
-    Target("Time linear in steps: largest deviation from a line", NEAR_A_LINE, _deviation("steps"), "%", False),
-    Target("`attnlag run occurrence` in a new process, kernels compiled before", WARM, _seconds("warm"), "s", False),
-    Target("`attnlag run occurrence` in a new process, nothing compiled", COLD, _seconds("cold"), "s", False),
+    Target("All of Table 1 with 50 seeds, on two threads", TABLE1, _table1, " s", False),
+    Target("Peak memory of a letter run, of 1.5 times its data and 100 MB", 100, _memory, " %", False),
+    Target("Time linear in N d: largest deviation from a line", NEAR_A_LINE, _deviation("size"), " %", False),
+    Target("Time linear in steps: largest deviation from a line", NEAR_A_LINE, _deviation("steps"), " %", False),
+    Target("`attnlag run occurrence` in a new process, kernels compiled before", WARM, _seconds("warm"), " s", False),
+    Target("`attnlag run occurrence` in a new process, nothing compiled", COLD, _seconds("cold"), " s", False),
 )  # fmt: skip
 
 

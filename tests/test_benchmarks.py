@@ -365,9 +365,9 @@ def test_verdicts_are_computed_from_results():
     }  # fmt: skip
     found = {row[0]: row[2:] for row in targets.table(results).rows}
     title = "Letters, and, N = 12500, d = 50, H = 4: against"
-    assert found[f"{title} the best peer"] == ("1.7 times", "met")
-    assert found[f"{title} tidy PyTorch"] == ("3.9 times", "missed")
-    assert found[f"{title} PyTorch as one writes it first"] == ("50 times", "met")
+    assert found[f"{title} the best peer"] == ("1.7×", "met")
+    assert found[f"{title} tidy PyTorch"] == ("3.9×", "missed")
+    assert found[f"{title} PyTorch as one writes it first"] == ("50×", "met")
     others = ("All of", "Peak", "Time", "`attnlag")
     verdicts = [verdict for what, (_, verdict) in found.items() if what.startswith(others)]
     assert verdicts == ["met", "missed", "met", "missed", "missed", "met"]
