@@ -279,10 +279,11 @@ def test_tokens_too_long_to_be_squared_are_read_rightly():
 
 def test_one_token_leaves_nothing_to_attend_to():
     tokens, targets, k, v = drawn((20, 1, 5))
-    loss, d_k, d_v = loss_and_gradient(Tokens.from_arrays(tokens, targets), k, v)
+    data = Tokens.from_arrays(tokens, targets)
+    loss, d_k, d_v = loss_and_gradient(data, k, v)
     residual = tokens[:, 0] @ v - targets
     assert loss == pytest.approx(np.mean(residual**2), rel=1e-14)
-    assert np.abs(d_k).max() <= 1e-15
+    assert np.all(d_k == 0) and np.all(descend(data, k, v, 0.5, 0.1, 5).k == k)
     assert d_v == pytest.approx(2 * residual @ tokens[:, 0] / 20, abs=1e-14)
 
 
@@ -486,14 +487,17 @@ def test_tokens_in_order_are_not_copied_and_nothing_is_written_to_them():
     assert same_bits(kept[2:], (k, v))
 
 
-@pytest.mark.parametrize("size", SIZES)
+# the last have full blocks of 2000, 1000, 664 contexts, and behind them less than is read of a token at once
+@pytest.mark.parametrize("size", (*SIZES, (2000, 1, 1), (2001, 1, 1), (2003, 1, 2), (1329, 1, 3)))
 def test_what_lies_behind_the_last_token_in_memory_is_not_used(size):
     tokens, targets, k, v = drawn(size)
     room = np.full(tokens.size + 100, np.nan)
     room[: tokens.size] = tokens.reshape(-1)
     data = Tokens.from_arrays(room[: tokens.size].reshape(size), targets)
     wanted = Tokens.from_arrays(tokens, targets)
-    assert same_bits(loss_and_gradient(data, k, v), loss_and_gradient(wanted, k, v))
+    results = loss_and_gradient(data, k, v)
+    assert np.isfinite(results[0]) and same_bits(results, loss_and_gradient(wanted, k, v))
+    assert_same(results, slr_twin.loss_and_gradient(tokens, targets, k, v), absolute_terms(tokens, targets, k, v))
     assert same_bits(descend(data, k, v, 0, 1, 2), descend(wanted, k, v, 0, 1, 2))
 
 

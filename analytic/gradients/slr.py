@@ -16,16 +16,19 @@ With s_l = X_l . k, u_l = X_l . v, p_l = e^{s_l} and z = sum_l p_l, each context
 
 That is 4 L d multiply-adds a context, but what takes the time is to fetch X from memory. So X is fetched once: a block
 of contexts stays in the nearest cache from the products that give s and u to those that use c and e, and while the
-processor works on one block it asks for the next, some lines at a time. X stays as it was given, token after token:
+processor works on one block it asks for the next, some lines at a time: most of them in the forward pass, which is
+where memory idles least. X stays as it was given, token after token:
 
     tokens:  context 0                         context 1 ...
              token 0     token 1     ...
              X_1 ... X_d X_1 ... X_d
     place:   of the tokens of a block, in the arrays s, u, p, where a context has a multiple of LANES places
 
-A block has a multiple of JAM tokens, which are treated together, and every token is read up to a multiple of LANES
-numbers: into the next token, where k and v have zeros and nobody looks at the gradient. So no loop has a remainder.
-The last block, which may be short, is a copy that ends in zeros.
+A block has a multiple of JAM tokens. The backward pass treats JAM of them together; the forward pass, which is the one
+that waits for memory, half as many, because the processor itself reads ahead the better the fewer places are read from
+at once. Every token is read up to a multiple of LANES numbers, of SPAN in the forward pass: into the next token, where
+k and v have zeros and nobody looks at the gradient. So no loop has a remainder. The last block, which may be short or
+have too little behind it, is a copy that ends in zeros.
 
 e^{s_l} needs no largest score to be subtracted as long as |k| times the longest token is at most NEAR; the choice
 depends on the state only. While k is frozen, the loss is a quadratic in v: the attention outputs sum_l P_l X_l, and
@@ -55,8 +58,10 @@ from ..jit import jit
 from .exponential import exp_inside
 from .prefetch import LINE, ask_ahead
 
-JAM = 8  # tokens treated together: k and v, or the gradients, are loaded once for all of them
+JAM = 8  # tokens treated together, or half as many: k and v, or the gradients, are loaded once for all of them
 LANES = 8  # float64 in the widest vector register
+SPAN = 2 * LANES  # numbers of a token that the forward pass takes at a time
+ASK_FORWARD, ASK_BACKWARD = 3, 2  # tokens of the next block asked for with every JAM / 2 or JAM tokens: 3/4 and 1/4
 BLOCK = 2000  # numbers in a block, about: 16 kB, so that two of them fit the nearest cache
 NEAR = 300.0  # scores up to here are exponents as they are: then e^{+-300} f stays far from overflow
 ROWS = 64  # attention outputs absorbed into the triangle at a time
@@ -66,7 +71,7 @@ LARGE = 1e7  # numbers in X from which on a run is cut into parts: a step of 2 m
 PARTS = 16
 THREADS = os.cpu_count() or 1  # they share the parts
 
-Layout = namedtuple("Layout", "tokens rest targets place contexts n length d longest")
+Layout = namedtuple("Layout", "tokens whole rest targets place contexts n length d longest")
 Work = namedtuple("Work", "k v s u p d_k d_v")
 REASSOCIATE = {"reassoc", "contract", "nsz"}  # sums over a token in vector registers
 U = np.uint64  # indices without a sign need no arithmetic for counting from the end
@@ -191,25 +196,22 @@ def sample_tokens(rng, n, length, key, value, noise):
 
 
 def _layout(tokens, targets, longest):
-    """Tokens and targets with the last block set apart; blocks have a multiple of JAM tokens."""
+    """Tokens and targets in blocks of a multiple of JAM tokens; those without SPAN numbers behind them are copied."""
     n, length, d = tokens.shape
     unit = JAM // math.gcd(length, JAM)
     contexts = unit * max(1, BLOCK // (unit * length * d))
-    blocks = -(-n // contexts)
-    last = tokens[(blocks - 1) * contexts :].reshape(-1)
-    rest = _aligned((contexts * length * d + LANES,))
+    size, blocks = contexts * length * d, -(-n // contexts)
+    whole = max(0, tokens.size - SPAN) // size
+    last = tokens[whole * contexts :].reshape(-1)
+    rest = _aligned(((blocks - whole) * size + SPAN,))
     rest[: last.size] = last
     padded = np.zeros(blocks * contexts)
     padded[:n] = targets
     token = np.arange(contexts * length)
-    place = (token // length * _padded(length) + token % length).astype(np.uint64)
+    place = (token // length * (-(-length // LANES) * LANES) + token % length).astype(np.uint64)
     for array in (rest, padded, place):
         array.flags.writeable = False
-    return Layout(tokens.reshape(-1), rest, padded, place, contexts, n, length, d, longest)
-
-
-def _padded(size):
-    return -(-size // LANES) * LANES
+    return Layout(tokens.reshape(-1), whole, rest, padded, place, contexts, n, length, d, longest)
 
 
 def _aligned(shape):
@@ -271,56 +273,77 @@ def _floats(size):
 
 
 @inner
+def _padded(size, unit):
+    return (size + unit - 1) // unit * unit
+
+
+@inner
 def _work(layout):
     """What one pass fills: padded k and v, scores, values and weights of a block, and gradients."""
-    width = (layout.d + LANES - 1) // LANES * LANES
-    places = layout.contexts * ((layout.length + LANES - 1) // LANES * LANES)
+    places = layout.contexts * _padded(layout.length, LANES)
     work = Work(
-        _floats(width),
-        _floats(width),
+        _floats(_padded(layout.d, SPAN)),
+        _floats(_padded(layout.d, SPAN)),
         _floats(places),
         _floats(places),
         _floats(places),
-        _floats(width),
-        _floats(width),
+        _floats(_padded(layout.d, LANES)),
+        _floats(_padded(layout.d, LANES)),
     )
     work.s[:] = -math.inf  # stays so where no token is: weight 0
     return work
 
 
+@inner
+def _are_near(layout, k):
+    """Whether e^{s_l} can be taken of all scores as they are. A single token has the weight e^0 = 1 to the last bit."""
+    return layout.length > 1 and math.sqrt(np.sum(k * k)) * layout.longest <= NEAR
+
+
+@inner
+def _block(layout, block):
+    """The array that holds the tokens of a block, and where it starts there."""
+    size = U(layout.place.size * layout.d)
+    whole = U(layout.whole)
+    return (layout.tokens, block * size) if block < whole else (layout.rest, (block - whole) * size)
+
+
 @inner(fastmath=REASSOCIATE)
-def _forward(tokens, at, d, ahead, k, v, place, s, u):
-    """s = X . k and u = X . v for the tokens of the block that starts ``at``; asks for half of the block ``ahead``."""
-    width = U(k.size)
-    for i in range(U(0), U(place.size), U(JAM)):
-        for j in range(at + ahead, at + ahead + U(JAM // 2) * d, U(LINE)):
+def _forward(tokens, at, d, ask, share, k, v, place, s, u):
+    """s = X . k and u = X . v for the tokens of the block that starts ``at``.
+
+    Asks for ``share`` numbers, from ``ask`` on, with every JAM / 2 tokens.
+    """
+    width = U(k.size) // U(SPAN) * U(SPAN)  # no change, but lets the compiler know that there is no remainder
+    for i in range(U(0), U(place.size), U(JAM // 2)):
+        for j in range(ask, ask + share, U(LINE)):
             ask_ahead(tokens, j)
+        ask += share
         at1, at2, at3 = at + d, at + U(2) * d, at + U(3) * d
-        at4, at5, at6, at7 = at + U(4) * d, at + U(5) * d, at + U(6) * d, at + U(7) * d
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        u0 = u1 = u2 = u3 = u4 = u5 = u6 = u7 = 0.0
+        s0 = s1 = s2 = s3 = 0.0
+        u0 = u1 = u2 = u3 = 0.0
         for j in range(width):
             kj, vj = k[j], v[j]
             x0, x1, x2, x3 = tokens[at + j], tokens[at1 + j], tokens[at2 + j], tokens[at3 + j]
-            x4, x5, x6, x7 = tokens[at4 + j], tokens[at5 + j], tokens[at6 + j], tokens[at7 + j]
             s0, s1, s2, s3 = s0 + x0 * kj, s1 + x1 * kj, s2 + x2 * kj, s3 + x3 * kj
-            s4, s5, s6, s7 = s4 + x4 * kj, s5 + x5 * kj, s6 + x6 * kj, s7 + x7 * kj
             u0, u1, u2, u3 = u0 + x0 * vj, u1 + x1 * vj, u2 + x2 * vj, u3 + x3 * vj
-            u4, u5, u6, u7 = u4 + x4 * vj, u5 + x5 * vj, u6 + x6 * vj, u7 + x7 * vj
         p0, p1, p2, p3 = place[i], place[i + U(1)], place[i + U(2)], place[i + U(3)]
-        p4, p5, p6, p7 = place[i + U(4)], place[i + U(5)], place[i + U(6)], place[i + U(7)]
-        s[p0], s[p1], s[p2], s[p3], s[p4], s[p5], s[p6], s[p7] = s0, s1, s2, s3, s4, s5, s6, s7
-        u[p0], u[p1], u[p2], u[p3], u[p4], u[p5], u[p6], u[p7] = u0, u1, u2, u3, u4, u5, u6, u7
-        at += U(JAM) * d
+        s[p0], s[p1], s[p2], s[p3] = s0, s1, s2, s3
+        u[p0], u[p1], u[p2], u[p3] = u0, u1, u2, u3
+        at += U(JAM // 2) * d
 
 
 @inner(fastmath={"contract"})
-def _backward(tokens, at, d, ahead, place, c, e, d_k, d_v):
-    """d_v += sum c X and d_k += sum e X over the tokens of a block; asks for the other half of the block ``ahead``."""
-    width = U(d_k.size)
+def _backward(tokens, at, d, ask, share, place, c, e, d_k, d_v):
+    """d_v += sum c X and d_k += sum e X over the tokens of the block that starts ``at``.
+
+    Asks for ``share`` numbers, from ``ask`` on, with every JAM tokens.
+    """
+    width = U(d_k.size) // U(LANES) * U(LANES)
     for i in range(U(0), U(place.size), U(JAM)):
-        for j in range(at + ahead + U(JAM // 2) * d, at + ahead + U(JAM) * d, U(LINE)):
+        for j in range(ask, ask + share, U(LINE)):
             ask_ahead(tokens, j)
+        ask += share
         at1, at2, at3 = at + d, at + U(2) * d, at + U(3) * d
         at4, at5, at6, at7 = at + U(4) * d, at + U(5) * d, at + U(6) * d, at + U(7) * d
         p0, p1, p2, p3 = place[i], place[i + U(1)], place[i + U(2)], place[i + U(3)]
@@ -330,8 +353,8 @@ def _backward(tokens, at, d, ahead, place, c, e, d_k, d_v):
         for j in range(width):
             x0, x1, x2, x3 = tokens[at + j], tokens[at1 + j], tokens[at2 + j], tokens[at3 + j]
             x4, x5, x6, x7 = tokens[at4 + j], tokens[at5 + j], tokens[at6 + j], tokens[at7 + j]
-            d_v[j] = d_v[j] + c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3 + c4 * x4 + c5 * x5 + c6 * x6 + c7 * x7
-            d_k[j] = d_k[j] + e0 * x0 + e1 * x1 + e2 * x2 + e3 * x3 + e4 * x4 + e5 * x5 + e6 * x6 + e7 * x7
+            d_v[j] += (c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3) + (c4 * x4 + c5 * x5 + c6 * x6 + c7 * x7)
+            d_k[j] += (e0 * x0 + e1 * x1 + e2 * x2 + e3 * x3) + (e4 * x4 + e5 * x5 + e6 * x6 + e7 * x7)
         at += U(JAM) * d
 
 
@@ -376,18 +399,18 @@ def _pass(layout, first, last, k, v, work, backward):
     padded_k[: layout.d], padded_v[: layout.d] = k, v
     d_k[:] = 0.0
     d_v[:] = 0.0
-    near = math.sqrt(np.sum(k * k)) * layout.longest <= NEAR
-    tokens, rest, place, targets = layout.tokens, layout.rest, layout.place, layout.targets
-    d, size, stride = U(layout.d), U(place.size * layout.d), s.size // layout.contexts
-    full = targets.size // layout.contexts - 1
+    near, place, d = _are_near(layout, k), layout.place, U(layout.d)
+    size, stride = U(place.size) * d, s.size // layout.contexts
+    share = U(ASK_FORWARD if backward else JAM // 2) * d
     loss = 0.0
     for block in range(U(first), U(last)):
-        read, at = (tokens, block * size) if block < full else (rest, U(0))
-        _forward(read, at, d, size, padded_k, padded_v, place, s, u)
+        tokens, at = _block(layout, block)
+        _forward(tokens, at, d, at + size, share, padded_k, padded_v, place, s, u)
         _weigh(s, p, stride, near)
-        loss += _settle(p, u, targets, block * U(layout.contexts), stride)
+        loss += _settle(p, u, layout.targets, block * U(layout.contexts), stride)
         if backward:
-            _backward(read, at, d, size, place, p, u, d_k, d_v)
+            asked = U(2 * ASK_FORWARD) * size // U(JAM)
+            _backward(tokens, at, d, at + size + asked, U(ASK_BACKWARD) * d, place, p, u, d_k, d_v)
     return loss
 
 
@@ -467,20 +490,19 @@ def _attend(tokens, at, d, p, first, length, column, columns):
 @jit
 def _triangle(layout, first, last, k):
     """R of the QR decomposition of [attention outputs, targets], of the blocks from ``first`` to before ``last``."""
-    work, size = _work(layout), layout.place.size * layout.d
+    work, d = _work(layout), U(layout.d)
     work.k[: layout.d] = k
-    near = math.sqrt(np.sum(k * k)) * layout.longest <= NEAR
-    stride, blocks = work.s.size // layout.contexts, layout.targets.size // layout.contexts
+    near, size, stride = _are_near(layout, k), U(layout.place.size) * d, work.s.size // layout.contexts
     triangle, columns = np.zeros((layout.d + 1, layout.d + 1)), np.zeros((layout.d + 1, ROWS))
     row = 0
-    for block in range(first, last):
-        read, at = (layout.tokens, block * size) if block < blocks - 1 else (layout.rest, 0)
-        _forward(read, U(at), U(layout.d), U(size), work.k, work.v, layout.place, work.s, work.u)
+    for block in range(U(first), U(last)):
+        tokens, at = _block(layout, block)
+        _forward(tokens, at, d, at + size, U(JAM // 2) * d, work.k, work.v, layout.place, work.s, work.u)
         _weigh(work.s, work.p, stride, near)
-        for i in range(layout.contexts):
-            _attend(read, at, layout.d, work.p, i * stride, layout.length, row, columns)
-            columns[layout.d, row] = layout.targets[block * layout.contexts + i]
-            at += layout.length * layout.d
+        for i in range(U(layout.contexts)):
+            _attend(tokens, at, d, work.p, i * U(stride), U(layout.length), row, columns)
+            columns[layout.d, row] = layout.targets[block * U(layout.contexts) + i]
+            at += U(layout.length) * d
             row += 1
             if row == ROWS:
                 _absorb(triangle, columns)
