@@ -1,1 +1,1 @@
-"""Speed of the kernels, against this machine's roofs and against other libraries: ``python -m benchmarks MODEL``."""
+"""Speed and memory, against the roofs of the machine and against other libraries: ``python -m benchmarks [NAME]``."""

@@ -295,8 +295,8 @@ def test_time_along_a_line_is_linear_and_other_times_are_not():
 
 def test_memory_is_that_of_the_run_and_not_of_who_started_it():
     ballast = np.ones(40_000_000)  # 320 MB that a child's largest resident size could start from
-    row = cost.memory(20_000, 50)
-    assert ballast.all() and 0 < row["peak"] < 100e6
+    row = cost.memory(200_000, 50)
+    assert ballast.all() and row["bytes"] / 2 < row["peak"] < 100e6
     assert row["allowed"] == 1.5 * row["bytes"] + 100e6
 
 
