@@ -44,7 +44,7 @@ def _row_ranges(lengths, probabilities, odds, cut):
         while n < m:
             ratio = (m - n) * odds / (n + 1)
             mass *= ratio
-            if ratio < 1 and probabilities[i] * mass < cut * (1 - ratio):
+            if probabilities[i] * mass < cut * (1 - ratio):  # never while masses still grow
                 break
             total += mass
             n += 1
@@ -54,7 +54,7 @@ def _row_ranges(lengths, probabilities, odds, cut):
         while n > 0:
             ratio = n / ((m - n + 1) * odds)
             mass *= ratio
-            if ratio < 1 and probabilities[i] * mass < cut * (1 - ratio):
+            if probabilities[i] * mass < cut * (1 - ratio):
                 break
             total += mass
             n -= 1
@@ -115,7 +115,7 @@ def _compress(lengths, low, high, lowest_mass, odds, smallest, first, start, bey
             i = max(begin, first[c])
             stop = min(end, first[c] + start[c + 1] - start[c])
             shift = start[c] - first[c]
-            running = beyond[shift + end] if stop == end and shift + end < start[c + 1] else 0.0
+            running = beyond[shift + end] if shift + end < start[c + 1] else 0.0
             for j in range(stop - 1, i - 1, -1):
                 running += column[j - begin]
                 beyond[shift + j] = running
