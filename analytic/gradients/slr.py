@@ -16,22 +16,22 @@ With s_l = X_l . k, u_l = X_l . v, p_l = e^{s_l} and z = sum_l p_l, each context
 
 That is 4 L d multiply-adds a context, but what takes the time is to fetch X from memory. So X is fetched once: a block
 of contexts stays in the nearest cache from the products that give s and u to those that use c and e, and while the
-processor works on one block it asks for the next, some lines at a time: most of them in the forward pass, which is
-where memory idles least. X stays as it was given, token after token:
+processor works on one block it asks for the next, some lines at a time: three quarters of them in the forward pass,
+which measured best. Two blocks of long contexts do not fit that cache; there the forward pass asks for the tokens that
+it will read next. X stays as it was given, token after token:
 
     tokens:  context 0                         context 1 ...
              token 0     token 1     ...
              X_1 ... X_d X_1 ... X_d
     place:   of the tokens of a block, in the arrays s, u, p, where a context has a multiple of LANES places
 
-A block has a multiple of JAM tokens. The backward pass treats JAM of them together; the forward pass, which is the one
-that waits for memory, half as many, because the processor itself reads ahead the better the fewer places are read from
-at once. Every token is read up to a multiple of LANES numbers, of SPAN in the forward pass: into the next token, where
+A block has a multiple of JAM tokens. The backward pass treats JAM of them together; the forward pass half as many, which
+costs more arithmetic, but is faster where the tokens come from memory, from fewer places at once. Every token is read up to a multiple of LANES numbers, of SPAN in the forward pass: into the next token, where
 k and v have zeros and nobody looks at the gradient. So no loop has a remainder. The last block, which may be short or
 have too little behind it, is a copy that ends in zeros.
 
 e^{s_l} needs no largest score to be subtracted as long as |k| times the longest token is at most NEAR; the choice
-depends on the state only. While k is frozen, the loss is a quadratic in v: the attention outputs sum_l P_l X_l, and
+depends on the state only. From a single token it is subtracted always: then p = 1 and e = 0 to the last bit. While k is frozen, the loss is a quadratic in v: the attention outputs sum_l P_l X_l, and
 the targets, are reduced to a triangle R of d + 1 columns by reflections (QR), and then
 
     loss = |R (v, -1)|^2 / N
@@ -61,7 +61,7 @@ from .prefetch import LINE, ask_ahead
 JAM = 8  # tokens treated together, or half as many: k and v, or the gradients, are loaded once for all of them
 LANES = 8  # float64 in the widest vector register
 SPAN = 2 * LANES  # numbers of a token that the forward pass takes at a time
-ASK_FORWARD, ASK_BACKWARD = 3, 2  # tokens of the next block asked for with every JAM / 2 or JAM tokens: 3/4 and 1/4
+ASK = 3  # tokens asked for with every JAM / 2 tokens of a forward pass whose backward pass asks for the rest
 BLOCK = 2000  # numbers in a block, about: 16 kB, so that two of them fit the nearest cache
 NEAR = 300.0  # scores up to here are exponents as they are: then e^{+-300} f stays far from overflow
 ROWS = 64  # attention outputs absorbed into the triangle at a time
@@ -308,6 +308,15 @@ def _block(layout, block):
     return (layout.tokens, block * size) if block < whole else (layout.rest, (block - whole) * size)
 
 
+@inner
+def _asking(size, d, backward):
+    """How far ahead a pass asks for tokens, and for how many numbers with every JAM / 2 tokens of its forward half."""
+    some = U(JAM // 2) * d
+    if size > U(2 * BLOCK):
+        return some, some
+    return size, U(ASK) * d if backward else some
+
+
 @inner(fastmath=REASSOCIATE)
 def _forward(tokens, at, d, ask, share, k, v, place, s, u):
     """s = X . k and u = X . v for the tokens of the block that starts ``at``.
@@ -401,16 +410,16 @@ def _pass(layout, first, last, k, v, work, backward):
     d_v[:] = 0.0
     near, place, d = _are_near(layout, k), layout.place, U(layout.d)
     size, stride = U(place.size) * d, s.size // layout.contexts
-    share = U(ASK_FORWARD if backward else JAM // 2) * d
+    ahead, share = _asking(size, d, backward)
+    asked, rest = U(place.size // (JAM // 2)) * share, U(JAM) * d - U(2) * share
     loss = 0.0
     for block in range(U(first), U(last)):
         tokens, at = _block(layout, block)
-        _forward(tokens, at, d, at + size, share, padded_k, padded_v, place, s, u)
+        _forward(tokens, at, d, at + ahead, share, padded_k, padded_v, place, s, u)
         _weigh(s, p, stride, near)
         loss += _settle(p, u, layout.targets, block * U(layout.contexts), stride)
         if backward:
-            asked = U(2 * ASK_FORWARD) * size // U(JAM)
-            _backward(tokens, at, d, at + size + asked, U(ASK_BACKWARD) * d, place, p, u, d_k, d_v)
+            _backward(tokens, at, d, at + ahead + asked, rest, place, p, u, d_k, d_v)
     return loss
 
 
@@ -493,11 +502,12 @@ def _triangle(layout, first, last, k):
     work, d = _work(layout), U(layout.d)
     work.k[: layout.d] = k
     near, size, stride = _are_near(layout, k), U(layout.place.size) * d, work.s.size // layout.contexts
+    ahead, share = _asking(size, d, False)
     triangle, columns = np.zeros((layout.d + 1, layout.d + 1)), np.zeros((layout.d + 1, ROWS))
     row = 0
     for block in range(U(first), U(last)):
         tokens, at = _block(layout, block)
-        _forward(tokens, at, d, at + size, U(JAM // 2) * d, work.k, work.v, layout.place, work.s, work.u)
+        _forward(tokens, at, d, at + ahead, share, work.k, work.v, layout.place, work.s, work.u)
         _weigh(work.s, work.p, stride, near)
         for i in range(U(layout.contexts)):
             _attend(tokens, at, d, work.p, i * U(stride), U(layout.length), row, columns)
