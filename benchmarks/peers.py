@@ -6,6 +6,7 @@ A peer takes a problem and steps, and returns a call that gives the last paramet
 
 import os
 import time
+import warnings
 
 import numpy as np
 
@@ -42,6 +43,15 @@ def torch_descent(loss, start, rate, steps):
         return first.detach().numpy(), second.detach().numpy()
 
     return run
+
+
+def torch_array(array):
+    """A large array without a copy; nobody writes to it."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(array)
 
 
 def jax_descent(loss, rate, steps):

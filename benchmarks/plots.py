@@ -48,7 +48,7 @@ def points(ax, rows, value):
     for name, sizes in rows.items():
         label, colour, marker = MODELS[name]
         ax.plot([row["multiply_adds"] for row in sizes], [value(row) for row in sizes], marker, color=colour,
-                markersize=5, markerfacecolor="none", markeredgewidth=1.3, label=label)  # fmt: skip
+                markersize=5, markerfacecolor="none", markeredgewidth=1.3, label=label, clip_on=False)  # fmt: skip
     ax.set(xscale="log", xlabel="multiply-adds of a step")
     ax.grid(color="0.9", linewidth=0.6)
 

@@ -17,9 +17,10 @@ from .timing import progress, shortest_times
 
 TITLE = "Roofs of the machine"
 CHAIN, WIDTH = 8, 256  # multiply-adds in a row on one number; numbers
+ROUNDS = 500_000  # of all of them in a call
 SIZES = (16, 512, 8_192, 262_144)  # KiB of an array that is read
 THREADS = (1, 2)
-CALL_BYTES = 2**26  # a call reads at least so many
+CALL_BYTES = 2**31  # a call reads about so many: it takes long against the start of its threads
 
 
 class MultiplyAdds:
@@ -84,7 +85,7 @@ def _all_at_once(contestants):
 def on_threads(count):
     """Both roofs when so many threads work at once."""
     progress(f"{count} threads")
-    sets = {"arithmetic": [MultiplyAdds(rounds=100_000) for _ in range(count)]}
+    sets = {"arithmetic": [MultiplyAdds(ROUNDS) for _ in range(count)]}
     for size in SIZES:
         nbytes = 1024 * size
         sets[size] = [read_bytes(nbytes, max(1, CALL_BYTES // nbytes)) for _ in range(count)]

@@ -10,7 +10,7 @@ import numpy as np
 from analytic.gradients import slr
 
 from .kernels import STEPS, Model
-from .peers import jax_scan, torch_descent
+from .peers import jax_scan, torch_array, torch_descent
 from .roofs import Read
 from .timing import shortest_times
 
@@ -58,7 +58,7 @@ def torch_products(data, k, v, steps):
     """PyTorch, tidy: autograd through one product with the tokens."""
     import torch
 
-    x, y = torch.tensor(data.tokens), torch.tensor(data.targets)
+    x, y = torch_array(data.tokens), torch.tensor(data.targets)
 
     def loss(a, b):
         both = x @ torch.stack([a, b], dim=1)
@@ -71,7 +71,7 @@ def torch_attention(data, k, v, steps):
     """PyTorch as one writes it first: attention-weighted mean of the tokens, then the output layer."""
     import torch
 
-    x, y = torch.tensor(data.tokens), torch.tensor(data.targets)
+    x, y = torch_array(data.tokens), torch.tensor(data.targets)
 
     def loss(a, b):
         return (((torch.softmax(x @ a, dim=1).unsqueeze(-1) * x).sum(dim=1) @ b - y) ** 2).mean()
