@@ -1,6 +1,6 @@
 """Planted errors: does the test suite notice when the sources are wrong?
 
-    python -m tests.mutants [--jobs N] [--sample N] [--list] [PATTERN ...]
+    python -m tests.mutants [--jobs N] [--per-line N] [--sample N] [--list] [PATTERN ...]
 
 Changes the sources one place at a time, in a copy: signs and factors, indices and ranges, comparisons, constants,
 names that are easily confused, statements left out. For each change the tests of that file run until the first one
@@ -57,7 +57,6 @@ INTERPRETED = {
     "analytic/gradients/letter.py": "complex_step or twin_says or two_words_by_hand",
     "analytic/shares.py": "thirty_digit or compressed_law or match_all_words",
 }
-PER_LINE = 2  # changes of a line
 CPU_SECONDS, INTERPRETED_SECONDS = 60, 20  # a change can make a loop endless
 MEMORY = 8 << 30
 FILLER = 400  # characters at the end of a file, more than any change adds
@@ -281,15 +280,15 @@ class Planter(ast.NodeVisitor):
                                             start, end, text.encode(), self.compiled))
 
 
-def every_mutant():
-    """Up to PER_LINE changes of every line, in order; which ones of many, a hash of the changed line decides."""
+def every_mutant(per_line):
+    """Up to ``per_line`` changes of every line, in order; which ones of many, a hash of the changed line decides."""
     mutants = []
     for file in TESTS:
         by_line = defaultdict(list)
         for mutant in Planter(file, (ROOT / file).read_text()).mutants.values():
             by_line[mutant.line].append(mutant)
         for line in sorted(by_line):
-            mutants += sorted(by_line[line], key=lambda m: crc32(m.after.encode()))[:PER_LINE]
+            mutants += sorted(by_line[line], key=lambda m: crc32(m.after.encode()))[:per_line]
     return mutants
 
 
@@ -418,11 +417,12 @@ def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="changes whose line matches; default: all")
     parser.add_argument("--jobs", type=int, default=1, help="changes tried at a time")
+    parser.add_argument("--per-line", type=int, default=1, metavar="N", help="changes of a line, at most (1)")
     parser.add_argument("--sample", type=int, metavar="N", help="only N of them, always the same")
     parser.add_argument("--list", action="store_true", help="print the changes and stop")
     arguments = parser.parse_args(argv)
 
-    mutants = every_mutant()
+    mutants = every_mutant(arguments.per_line)
     if arguments.patterns:
         mutants = [m for m in mutants if any(re.search(pattern, str(m)) for pattern in arguments.patterns)]
     if arguments.sample is not None and arguments.sample < len(mutants):
