@@ -9,15 +9,19 @@ Columns of B belong to values, rows to the letters whose logits they raise. `icl
 
 How it is computed
 ------------------
-With r_j = e^{z_j - z_target} for the letters other than the target, R their sum, and -R in the target's own place,
+With r_j = e^{z_j - top} for the letters other than the target, R their sum, and -R in the target's own place, and
+u = e^{z_target - top},
 
-    loss = log(1 + R),   c = 1 / (N (1 + R)),   D_l = sum_j r_j B[j, x_l],
+    loss = log(1 + R / u),   c = 1 / (N (u + R)),   D_l = sum_j r_j B[j, x_l],
 
     d loss / d B[:, x_l] gathers c P_l r,   d loss / d A[query, x_{l-1}] gathers c P_l (D_l - sum_m P_m D_m).
 
-No sum holds the target's e^0 = 1, so a loss of 1e-300 is as exact as one of 3. While entries of B lie within
-NEAR of 0 no exponential can overflow; beyond, the largest logit takes the place of z_target. While entries of A do,
-e^A is taken once per entry of A, not once per pair; beyond, each context subtracts its largest score.
+No sum holds the target's own u, so a loss of 1e-300 is as exact as one of 3. While entries of B lie within NEAR of 0
+no exponential can overflow, and top is 0; beyond, it is the largest logit. While entries of A do, e^A is taken once per
+entry of A, not once per pair; beyond, each context subtracts its largest score.
+
+Near 0, what the logits add up is B / ln 2, so that r = 2^z: to split z into a whole number and a rest takes additions
+only, which many processors do beside the multiply-adds. The dots add up B itself.
 
 That is 3 T d multiply-adds and d exponentials a context. Contexts are cut into blocks of ROWS. A block goes through
 short loops, each over all of its contexts, so that no step waits for the one before it:
@@ -26,10 +30,11 @@ short loops, each over all of its contexts, so that no step waits for the one be
     z:       context 0: letter 0, ..., d - 1, padding             letters are SIMD lanes   (then r in its place)
              context 1 ...
 
-Padding has logits so low that r is 0 there. z is a sum over pairs of rows of B, transposed: JAM pairs at a time, so
-that z is stored once for all of them. The two gradients need each r with the same row of B, that of the value: so the
-pairs of a block are sorted by their value, once for all, and JAM pairs with the same value, a *bundle*, share the loads
-of its row of B, and the load and store of its row of the gradient. Bundles are filled up with a pair of weight 0.
+Padding has logits so low that r is lost in any sum, and zeros in the rows of B that the dots read. z is a sum over
+pairs of rows of B, transposed: JAM pairs at a time, so that z is stored once for all of them. The two gradients need
+each r with the same row of B, that of the value: so the pairs of a block are sorted by their value, once for all, and
+JAM pairs with the same value, a *bundle*, share the loads of its row of B, and the load and store of its row of the
+gradient. Bundles are filled up with a pair of weight 0.
 
 What a frozen layer does not need is left out: shares are kept while A is frozen, and only the other gradient is taken.
 """
@@ -43,19 +48,37 @@ import numpy as np
 
 from ..errors import InputError, rate, real, whole
 from ..jit import jit
-from .exponential import exp, exp_inside, log1p
+from .exponential import exp, log1p
 
 ROWS = 128  # contexts in a block
 JAM = 6  # pairs treated together
 LANES = 8  # floats in the widest vector; rows of B and z are a multiple
 NEAR = 300.0  # size of entries of A and B within which nothing overflows or underflows
-LOW = 1000.0  # a logit this far below the target's counts as e^-LOW = 0
+LOW = -540.0  # the logit of padding where r = 2^z: other r are at least 2^-433, beside which 2^LOW is lost in any sum
 TILES = (3, 7)  # vectors in a row of z (d <= 24, d <= 56) with loops of fixed length; longer rows have loops of any
+PER_LN2 = 1.4426950408889634
+ROUND = 1.5 * 2.0**52  # a float near it is a whole number, and has that number in its lowest bits
+EXPONENT = np.uint64(52)  # the bit at which a float's exponent starts
+C1, C2, C3, C4, C5, C6 = (  # of the polynomial closest to 2^f: within 5e-17 of it for |f| <= 1/2, relatively
+    0.6931471805599457,
+    0.24022650695910097,
+    0.05550410866479039,
+    0.009618129107607003,
+    0.001333355815343997,
+    0.0001540353044157185,
+)
+C7, C8, C9, C10, C11 = (
+    1.5252727385189775e-05,
+    1.3215442675452854e-06,
+    1.0180647660573069e-07,
+    7.072570394540799e-09,
+    4.0780717860928705e-10,
+)
 MAX_LETTERS = 1 << 15  # so that places in A fit 32 bits
 CHUNK = 1 << 14  # contexts drawn at a time
 
 Layout = namedtuple("Layout", "places values targets letters slots bundles n d pairs width")
-Work = namedtuple("Work", "shares z dots pulls sums tops own rest c losses table rows d_table d_rows")
+Work = namedtuple("Work", "shares z dots pulls sums tops own rest c losses table rows summands d_table d_rows")
 Path = namedtuple("Path", "loss attention output")
 U = np.uint64  # an index that is known not to be negative needs no look at the array's length
 
@@ -294,6 +317,7 @@ def _work(layout, frozen):
         _floats(ROWS),
         _floats(layout.d * layout.d),
         _floats(layout.d * layout.width),
+        _floats(layout.d * layout.width),
         _floats(layout.d * layout.d),
         _floats(layout.d * layout.width),
     )
@@ -368,39 +392,58 @@ def _logits(values, shares, rows, z, tile, width):
 
 
 @inner
-def _set_targets_apart(targets, z, own, near, tops, width):
-    """Keep the targets' logits in ``own`` and lower them in z; ``tops``: what to subtract, and the largest others."""
+def _set_targets_apart(targets, z, own, low):
+    """Keep the targets' logits in ``own`` and lower them in z."""
     for row in range(U(ROWS)):
-        own[row] = tops[row] = z[targets[row]]
-        z[targets[row]] -= LOW
-    if not near:
-        for row in range(ROWS):
-            z[targets[row]] = -math.inf
-            for j in range(row * width, (row + 1) * width):
-                tops[row] = max(tops[row], z[j])
+        own[row] = z[targets[row]]
+        z[targets[row]] = low
 
 
 @inner
-def _right(z, own, live, width):
+def _tops(z, own, tops, width):
+    """The largest logit of each context."""
+    for row in range(ROWS):
+        top = own[row]
+        for j in range(row * width, (row + 1) * width):
+            top = max(top, z[j])
+        tops[row] = top
+
+
+@inner
+def _right(z, own, live, d, width):
     """How many of the first ``live`` contexts give the target the largest logit, alone."""
     right = 0
     for row in range(live):
         top = -math.inf
-        for j in range(row * width, (row + 1) * width):
+        for j in range(row * width, row * width + d):
             top = max(top, z[j])
         right += own[row] > top
     return right
 
 
+@inner(fastmath={"contract"})  # never "reassoc": it would cancel the rounding by addition
+def _power_of_two(x):
+    """2^x for |x| <= 1000, less than one unit in the last place off; 2^0 = 1.
+
+    2^f, |f| <= 1/2, with the rest of x, a whole number, added to its exponent.
+    """
+    rounded = x + ROUND
+    f = x - (rounded - ROUND)
+    g = f * f
+    tail = C2 + f * C3 + g * (C4 + f * C5 + g * (C6 + f * C7 + g * (C8 + f * C9 + g * (C10 + f * C11))))
+    bits = np.float64(1.0 + f * (C1 + f * tail)).view(np.uint64)
+    return np.uint64(bits + (np.float64(rounded).view(np.uint64) << EXPONENT)).view(np.float64)
+
+
 @inner(fastmath={"contract", "reassoc", "nsz"})
-def _powers(z, tops, rest, near, tile, width):
-    """r = e^{z - top} in the place of z, and the sums of r."""
+def _powers(z, near, tops, rest, tile, width):
+    """r = 2^z if B is ``near`` 0, else e^{z - top}, in the place of z, and the sums of r."""
     columns = _columns(tile, width)
     for row in range(U(ROWS)):
         at, top, total = row * columns, tops[row], 0.0
         if near:
             for j in range(columns):
-                power = exp_inside(z[at + j] - top)
+                power = _power_of_two(z[at + j])
                 z[at + j] = power
                 total += power
         else:
@@ -412,13 +455,17 @@ def _powers(z, tops, rest, near, tile, width):
 
 
 @inner
-def _losses(targets, z, own, tops, rest, c, losses, live, of):
+def _losses(targets, z, near, own, tops, rest, c, losses, live, of):
     """Add the losses of the ``live`` contexts of a block; c, and -R in the targets' places."""
     for row in range(U(ROWS)):
-        one, total = exp(own[row] - tops[row]), rest[row]
         weight = 1.0 if row < live else 0.0
-        c[row] = weight / ((one + total) * of)
-        losses[row] += weight * (tops[row] - own[row] + log1p(total + (one - 1.0)))
+        if near:
+            one = _power_of_two(own[row])
+            losses[row] += weight * log1p(rest[row] / one)
+        else:
+            one = exp(own[row] - tops[row])
+            losses[row] += weight * (tops[row] - own[row] + log1p(rest[row] + (one - 1.0)))
+        c[row] = weight / ((one + rest[row]) * of)
     for row in range(U(ROWS)):
         z[targets[row]] = -rest[row]
 
@@ -475,20 +522,22 @@ def _pull_attention(places, shares, pulls, dots, sums, d_table):
 
 @inner
 def _load(layout, attention, output, work):
-    """Table of A (or of e^A) and rows of B, transposed and padded. Are they near 0?"""
+    """Table of A (or of e^A), and rows of B, transposed: as they are, and as summands of logits. Are they near 0?"""
     d, width = layout.d, layout.width
-    near_a, near_b, lowest = True, True, -LOW
+    near_a, near_b, lowest = True, True, 0.0
     for i in range(d):
         for j in range(d):
             near_a &= abs(attention[i, j]) <= NEAR
             near_b &= abs(output[i, j]) <= NEAR
             lowest = min(lowest, output[i, j])
+    unit, low = (PER_LN2, LOW) if near_b else (1.0, 2.0 * lowest - 1000.0)
     for i in range(d):
         for j in range(d):
             work.table[i * d + j] = exp(attention[i, j]) if near_a else attention[i, j]
             work.rows[j * width + i] = output[i, j]
+            work.summands[j * width + i] = unit * output[i, j]
         for j in range(d, width):
-            work.rows[i * width + j] = 2.0 * lowest  # at least LOW below any logit
+            work.summands[i * width + j] = low
     return near_a, near_b
 
 
@@ -515,12 +564,17 @@ def _pass(layout, attention, output, work, tile, attended, pull_a, pull_o, judge
         if not attended:
             _attend(here, table, near_a, shares, sums, tops)
         size = values.size // (bundles.size - 1)
-        _logits(values[block * size : (block + 1) * size], shares, rows, z, tile, width)
-        _set_targets_apart(to, z, own, near_b, tops, width)
+        mine = values[block * size : (block + 1) * size]
         if judge:
-            right += _right(z, own, live, width)
-        _powers(z, tops, rest, near_b, tile, width)
-        _losses(to, z, own, tops, rest, c, losses, live, layout.n)
+            _logits(mine, shares, rows, z, tile, width)
+            _set_targets_apart(to, z, own, -math.inf)
+            right += _right(z, own, live, layout.d, width)
+        _logits(mine, shares, work.summands, z, tile, width)
+        _set_targets_apart(to, z, own, LOW if near_b else -math.inf)
+        if not near_b:
+            _tops(z, own, tops, width)
+        _powers(z, near_b, tops, rest, tile, width)
+        _losses(to, z, near_b, own, tops, rest, c, losses, live, layout.n)
         if pull_a or pull_o:
             _weights(shares, c, pulls)
             first, last = bundles[block], bundles[block + 1]
