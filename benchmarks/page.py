@@ -10,6 +10,7 @@ from .peers import AGREE
 from .report import Table, machine_text, markdown, text
 
 FILE, PAGE = "performance.json", "performance.md"
+HEAD = ("machine", "quick", "date", "took")  # of all results
 INTRODUCTION = """\
 # Speed and memory
 
@@ -87,16 +88,17 @@ def renew(folder):
 
 def markdown_page(results):
     """The page as text."""
+    shown = {name: parts(name, result) for name, result in results.items()}
     machines = dict.fromkeys(machine_text(result["machine"]) for result in results.values())
     several, minutes = len(machines) > 1, sum(result["took"] for result in results.values()) / 60
     where = "Each part names its machine." if several else f"Measured on {next(iter(machines), 'no machine yet')}."
-    parts = [INTRODUCTION.format(agree=AGREE, minutes=minutes), where, "\n\n", _rest(timing.__doc__), "\n"]
+    page = [INTRODUCTION.format(agree=AGREE, minutes=minutes), where, "\n\n", _rest(timing.__doc__), "\n"]
     if any("scaling" in result for result in results.values()):
-        parts.append(FIGURES)
-    parts += ["\n## Targets\n\n", markdown(targets.table(results))]
+        page.append(FIGURES)
+    page += ["\n## Targets\n\n", markdown(targets.table(results))]
     for name in NAMES:
-        parts += ["\n", section(name, results.get(name), several)]
-    return "".join(parts)
+        page += ["\n", section(name, results.get(name), shown.get(name), several)]
+    return "".join(page)
 
 
 def _rest(docstring):
@@ -104,7 +106,7 @@ def _rest(docstring):
     return docstring.partition("\n\n")[2]
 
 
-def section(name, result, with_machine):
+def section(name, result, shown, with_machine):
     """A benchmark's part of the page."""
     module = importlib.import_module(f"benchmarks.{name}")
     lines = [f"## {module.TITLE}\n", module.__doc__]
@@ -114,7 +116,7 @@ def section(name, result, with_machine):
     where = f", on {machine_text(result['machine'])}" if with_machine else ""
     lines.append(f"`python -m benchmarks {name}`, {result['date']}{where}: {result['took']:.0f} s, load "
                  f"{result['machine']['load']:.1f} at the start. {quick}\n".replace(" \n", "\n"))  # fmt: skip
-    return "\n".join([*lines, *map(markdown, parts(name, result))])
+    return "\n".join([*lines, *map(markdown, shown)])
 
 
 def section_text(name, result):
@@ -126,6 +128,8 @@ def section_text(name, result):
 def parts(name, result) -> list[Table | str]:
     """What a benchmark shows of its results; exit if they are of another version."""
     try:
+        if not all(name in result for name in HEAD):
+            raise KeyError
         return importlib.import_module(f"benchmarks.{name}").shown(result)
     except (LookupError, TypeError, ValueError):
         raise SystemExit(f"error: results of {name} are of another version: measure {name} again") from None

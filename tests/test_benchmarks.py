@@ -466,10 +466,11 @@ def test_a_damaged_file_of_results_is_reported_at_once_and_left_as_it_is(tmp_pat
 
 
 def test_results_of_another_version_are_named(tmp_path):
-    page.keep(tmp_path, {"table1": {**HEAD, "seeds": 50}})
-    with pytest.raises(SystemExit, match="error: results of table1 are of another version: measure table1 again"):
-        page.renew(tmp_path)
-    assert not (tmp_path / page.PAGE).exists()
+    for old in ({**HEAD, "seeds": 50}, {"seeds": 50, "threads": 2, "seconds": 7.0, "measured_seeds": [50]}, None, 3):
+        page.keep(tmp_path, {"table1": old})
+        with pytest.raises(SystemExit, match="error: results of table1 are of another version: measure table1 again"):
+            page.renew(tmp_path)
+        assert not (tmp_path / page.PAGE).exists()
 
 
 class Apart:
