@@ -22,10 +22,10 @@ SEEDS, THREADS = 50, (1, 2)
 TASKS = {  # model, size, steps
     "occurrence": (letter, letter.SETTINGS[0], 20),
     "or": (letter, letter.SETTINGS[1], 20),
-    "and": (letter, letter.SETTINGS[2], 8),
+    "and": (letter, letter.SETTINGS[2], 6),
     "even_pairs": (even_pairs, even_pairs.SETTINGS[0], 20),
-    "icl_bigram": (icl_bigram, icl_bigram.SETTINGS[0], 6),
-    "slr": (slr, slr.SETTINGS[0], 6),
+    "icl_bigram": (icl_bigram, icl_bigram.SETTINGS[0], 4),
+    "slr": (slr, slr.SETTINGS[0], 4),
 }
 
 
