@@ -25,14 +25,15 @@ it will read next. X stays as it was given, token after token:
              X_1 ... X_d X_1 ... X_d
     place:   of the tokens of a block, in the arrays s, u, p, where a context has a multiple of LANES places
 
-A block has a multiple of JAM tokens. The backward pass treats JAM of them together; the forward pass half as many, which
-costs more arithmetic, but is faster where the tokens come from memory, from fewer places at once. Every token is read up to a multiple of LANES numbers, of SPAN in the forward pass: into the next token, where
-k and v have zeros and nobody looks at the gradient. So no loop has a remainder. The last block, which may be short or
-have too little behind it, is a copy that ends in zeros.
+A block has a multiple of JAM tokens. The backward pass treats JAM of them together. The forward pass takes half as many:
+that costs arithmetic, but measured faster where tokens come from memory. Every token is read up to a multiple of LANES
+numbers, of SPAN in the forward pass: into the next token, where k and v have zeros and nobody looks at the gradient. So
+no loop has a remainder. The last block, which may be short or have too little behind it, is a copy that ends in zeros.
 
 e^{s_l} needs no largest score to be subtracted as long as |k| times the longest token is at most NEAR; the choice
-depends on the state only. From a single token it is subtracted always: then p = 1 and e = 0 to the last bit. While k is frozen, the loss is a quadratic in v: the attention outputs sum_l P_l X_l, and
-the targets, are reduced to a triangle R of d + 1 columns by reflections (QR), and then
+depends on the state only. From a single token it is subtracted always: then p = 1 and e = 0 to the last bit. While k is
+frozen, the loss is a quadratic in v: the attention outputs sum_l P_l X_l, and the targets, are reduced to a triangle R
+of d + 1 columns by reflections (QR), and then
 
     loss = |R (v, -1)|^2 / N
 
