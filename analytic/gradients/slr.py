@@ -25,7 +25,7 @@ it will read next. X stays as it was given, token after token:
              X_1 ... X_d X_1 ... X_d
     place:   of the tokens of a block, in the arrays s, u, p, where a context has a multiple of LANES places
 
-A block has a multiple of JAM tokens. The backward pass treats JAM of them together. The forward pass takes half as many:
+A block has a multiple of JAM tokens. The backward pass treats JAM together. The forward pass takes half as many:
 that costs arithmetic, but measured faster where tokens come from memory. Every token is read up to a multiple of LANES
 numbers, of SPAN in the forward pass: into the next token, where k and v have zeros and nobody looks at the gradient. So
 no loop has a remainder. The last block, which may be short or have too little behind it, is a copy that ends in zeros.
