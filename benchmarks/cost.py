@@ -62,7 +62,7 @@ def line(xs, seconds):
 
 def _timed(runs):
     progress(f"time at {', '.join(map(str, runs))}")
-    seconds = shortest_times(runs, rounds=5)
+    seconds = shortest_times(runs, rounds=10, pause=False)
     return line(np.array(list(seconds), dtype=float), np.array(list(seconds.values())))
 
 

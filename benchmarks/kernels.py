@@ -63,7 +63,7 @@ class Model:
         contestants = {"step": run, "arithmetic": self.arithmetic()}
         if self.memory:
             contestants["memory"] = self.memory(data)
-        seconds = shortest_times(contestants, rounds=5, repeats=5)
+        seconds = shortest_times(contestants, rounds=10, repeats=5, pause=False)
         step, peak = seconds["step"] / steps, contestants["arithmetic"].per_second(seconds["arithmetic"])
         row = {**size, "multiply_adds": work, "microseconds": 1e6 * step, "arithmetic_share": work / step / peak,
                "multiply_adds_per_second": peak}  # fmt: skip
@@ -94,7 +94,7 @@ class Model:
                 return run()
 
         contestants = {count: lambda count=count: with_threads(count) for count in (1, THREADS)}
-        seconds = shortest_times(contestants, clock=time.perf_counter)
+        seconds = shortest_times(contestants, clock=time.perf_counter, pause=False)
         return seconds[1] / seconds[THREADS]
 
     def data_cost(self):
@@ -102,7 +102,7 @@ class Model:
         size = self.settings[0]
         steps = self.steps(**size)
         run = self.kernel(*self.problem(**size), steps)
-        seconds = shortest_times({"data": lambda: self.problem(**size), "run": run}, rounds=3)
+        seconds = shortest_times({"data": lambda: self.problem(**size), "run": run}, rounds=3, pause=False)
         return {"milliseconds": 1e3 * seconds["data"], "share_of_run": seconds["data"] / seconds["run"] * steps / STEPS}
 
     def measure(self, quick=False):

@@ -89,8 +89,9 @@ def on_threads(count):
     for size in SIZES:
         nbytes = 1024 * size
         sets[size] = [read_bytes(nbytes, max(1, CALL_BYTES // nbytes)) for _ in range(count)]
-    seconds = shortest_times({name: _all_at_once(all) for name, all in sets.items()}, clock=time.perf_counter)
-    rates = {name: sum(one.per_second(seconds[name]) for one in all) for name, all in sets.items()}
+    calls = {name: _all_at_once(contestants) for name, contestants in sets.items()}
+    seconds = shortest_times(calls, clock=time.perf_counter, pause=False)
+    rates = {name: sum(one.per_second(seconds[name]) for one in made) for name, made in sets.items()}
     return {
         "threads": count, "multiply_adds_per_second": rates["arithmetic"],
         "read_bytes_per_second": {str(size): rates[size] for size in SIZES},

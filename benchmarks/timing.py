@@ -2,8 +2,8 @@
 
 What misleads, and what is done about it:
 
-- Thread pools spin for a while after a call and slow the next contestant: there is a pause before every turn, one
-  thread for each library unless threads are what is compared, and a process of its own for each benchmark.
+- Thread pools spin for a while after a call and slow the next contestant: there is a pause before every turn of a
+  library, one thread for each unless threads are what is compared, and a process of its own for each benchmark.
 - Clocks and caches drift: contestants take turns in one process, and each keeps its shortest time.
 - A busy machine takes the processor away in the middle of a call: one thread is timed by its processor time. Another
   program still takes its share of caches and memory, so the load at the start is kept with the results.
@@ -35,11 +35,11 @@ def progress(text):
     print(f"  {text}", file=sys.stderr, flush=True)
 
 
-def shortest_times(contestants, rounds=7, repeats=3, clock=time.process_time, check=None):
+def shortest_times(contestants, rounds=7, repeats=3, clock=time.process_time, check=None, pause=True):
     """Seconds of the shortest call of each ``{name: callable}``; they take turns, after one call each to warm up.
 
     What the first calls return goes to ``check`` as ``{name: result}``. The default clock is the processor time of all
-    threads together: pass ``time.perf_counter`` to compare threads.
+    threads together: pass ``time.perf_counter`` to compare threads. Without other libraries there need be no ``pause``.
     """
     first = {name: call() for name, call in contestants.items()}
     if check:
@@ -48,7 +48,7 @@ def shortest_times(contestants, rounds=7, repeats=3, clock=time.process_time, ch
     for turn in range(rounds):
         for name, call in contestants.items():
             if turn == 0 or shortest[name] < LONG:
-                time.sleep(PAUSE)
+                time.sleep(PAUSE * pause)
                 shortest[name] = min(shortest[name], *_turn(call, repeats, clock))
     return shortest
 
@@ -70,7 +70,7 @@ def over_threads(runs):
             "one": lambda: [run() for run in runs],
             "many": lambda: [future.result() for future in [pool.submit(run) for run in runs]],
         }
-        seconds = shortest_times(contestants, clock=time.perf_counter)
+        seconds = shortest_times(contestants, clock=time.perf_counter, pause=False)
     return seconds["one"] / seconds["many"]
 
 
