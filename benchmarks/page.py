@@ -17,11 +17,14 @@ INTRODUCTION = """\
 Full-batch gradient descent on these models is a few passes over small arrays, and most of a general library's time goes
 into temporaries, conversions and calls. The kernels of `analytic.gradients` do a step in one pass. This page says how
 long that takes, how far it is from what the machine allows, and what the same problem costs elsewhere. It is written by
-one command, which took {minutes:.0f} minutes here (with a `NAME` it renews one part, `--stored` only draws the page):
+one command, which took {minutes:.0f} minutes here and needs 12 GB of memory, most of it for the peers' sweeps:
 
 ```sh
 pip install ".[bench]" && python -m benchmarks --docs docs
 ```
+
+With the name of a part it measures only that one anew; with `--stored` it only draws the page from
+[what is kept](performance.json).
 
 Read ratios and shares of a roof, not times: those belong to this machine. Every ratio compares calls that took turns
 in one process, from the same start to the same parameters, which is checked to {agree:.0e}. The **peers** are NumPy
