@@ -333,6 +333,18 @@ def test_accuracy_compares_logits_not_their_exponentials(size):
     assert evaluate(contexts, np.zeros((2, 2)), output[::-1])[1] == 0.0
 
 
+@pytest.mark.parametrize("unit", (2.0**-52, 2.0**-50, 1.0))
+def test_ties_and_close_calls_are_judged_by_the_logits(unit):
+    """Shares of 1/2 of entries a few units apart: every logit is exact or rounded once, and many are equal."""
+    rng = np.random.default_rng(13)
+    contexts = sample_contexts(rng, 400, 6, 2)
+    attention, output = np.zeros((6, 6)), 1.0 + unit * rng.integers(0, 4, (6, 6))
+    letters, queries = contexts.letters.astype(int), contexts.queries.astype(int)
+    accuracy = evaluate(contexts, attention, output)[1]
+    assert accuracy == icl_bigram_twin.accuracy(letters, queries, attention, output)
+    assert 0.05 < accuracy < 0.5
+
+
 # ---- inputs ----------------------------------------------------------------------------------------------------------
 
 

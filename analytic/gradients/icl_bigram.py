@@ -55,6 +55,7 @@ JAM = 6  # pairs treated together
 LANES = 8  # floats in the widest vector; rows of B and z are a multiple
 NEAR = 300.0  # size of entries of A and B within which nothing overflows or underflows
 LOW = -540.0  # the logit of padding where r = 2^z: other r are at least 2^-433, beside which 2^LOW is lost in any sum
+CLOSE = 1e-9  # logits of size 433 = NEAR / ln 2 that differ by more are not mixed up by rounding
 TILES = (3, 7)  # vectors in a row of z (d <= 24, d <= 56) with loops of fixed length; longer rows have loops of any
 PER_LN2 = 1.4426950408889634
 ROUND = 1.5 * 2.0**52  # a float near it is a whole number, and has that number in its lowest bits
@@ -327,19 +328,20 @@ def _work(layout, frozen):
 def _attend(places, table, near, shares, sums, tops):
     """Shares P of one block; ``table`` has e^A where A is ``near`` 0, else A."""
     size = U(places.size)
+    for i in range(size):
+        shares[i] = table[places[i]]
     if not near:
         tops[:] = -math.inf
         for first in range(U(0), size, U(ROWS)):
             for row in range(U(ROWS)):
-                tops[row] = max(tops[row], table[places[first + row]])
+                tops[row] = max(tops[row], shares[first + row])
+        for first in range(U(0), size, U(ROWS)):
+            for row in range(U(ROWS)):
+                shares[first + row] = exp(shares[first + row] - tops[row])
     sums[:] = 0.0
     for first in range(U(0), size, U(ROWS)):
         for row in range(U(ROWS)):
-            power = table[places[first + row]]
-            if not near:
-                power = exp(power - tops[row])
-            shares[first + row] = power
-            sums[row] += power
+            sums[row] += shares[first + row]
     for row in range(U(ROWS)):
         sums[row] = 1.0 / sums[row]
     for first in range(U(0), size, U(ROWS)):
@@ -410,14 +412,27 @@ def _tops(z, own, tops, width):
 
 
 @inner
-def _right(z, own, live, d, width):
-    """How many of the first ``live`` contexts give the target the largest logit, alone."""
-    right = 0
+def _right(values, targets, shares, rows, z, own, near, live, d, width):
+    """How many of the first ``live`` contexts give the target the largest logit, alone.
+
+    Where B is ``near`` 0, z has logits in units of ln 2: close calls are decided by the logits themselves.
+    """
+    right, slots = 0, values.size // ROWS
     for row in range(live):
-        top = -math.inf
-        for j in range(row * width, row * width + d):
+        first, mine, top = row * width, own[row], -math.inf
+        for j in range(first, first + d):
             top = max(top, z[j])
-        right += own[row] > top
+        if near and abs(mine - top) < CLOSE:
+            target, top = targets[row] - first, -math.inf
+            for j in range(d):
+                logit = 0.0
+                for l in range(slots):
+                    logit += shares[l * ROWS + row] * rows[values[row * slots + l] + j]
+                if j == target:
+                    mine = logit
+                else:
+                    top = max(top, logit)
+        right += mine > top
     return right
 
 
@@ -534,10 +549,12 @@ def _load(layout, attention, output, work):
     for i in range(d):
         for j in range(d):
             work.table[i * d + j] = exp(attention[i, j]) if near_a else attention[i, j]
+    for j in range(d):
+        for i in range(d):
             work.rows[j * width + i] = output[i, j]
             work.summands[j * width + i] = unit * output[i, j]
-        for j in range(d, width):
-            work.summands[i * width + j] = low
+        for i in range(d, width):
+            work.summands[j * width + i] = low
     return near_a, near_b
 
 
@@ -565,12 +582,10 @@ def _pass(layout, attention, output, work, tile, attended, pull_a, pull_o, judge
             _attend(here, table, near_a, shares, sums, tops)
         size = values.size // (bundles.size - 1)
         mine = values[block * size : (block + 1) * size]
-        if judge:
-            _logits(mine, shares, rows, z, tile, width)
-            _set_targets_apart(to, z, own, -math.inf)
-            right += _right(z, own, live, layout.d, width)
         _logits(mine, shares, work.summands, z, tile, width)
         _set_targets_apart(to, z, own, LOW if near_b else -math.inf)
+        if judge:
+            right += _right(mine, to, shares, rows, z, own, near_b, live, layout.d, width)
         if not near_b:
             _tops(z, own, tops, width)
         _powers(z, near_b, tops, rest, tile, width)
