@@ -60,20 +60,20 @@ def line(xs, seconds):
     }  # fmt: skip
 
 
-def _timed(runs):
-    progress(f"time at {', '.join(map(str, runs))}")
-    seconds = shortest_times(runs, rounds=10, pause=False)
-    return line(np.array(list(seconds), dtype=float), np.array(list(seconds.values())))
+def _timed(xs, runs):
+    progress(f"time at {', '.join(map(str, xs))}")
+    seconds = shortest_times(dict(enumerate(runs)), rounds=10, pause=False)
+    return line(np.array(xs, dtype=float), np.array(list(seconds.values())))
 
 
 def over_size(sizes):
-    problems = {words * d: MODEL.problem(train_words=words, d=d) for words, d in sizes}
-    return _timed({size: MODEL.kernel(*problem, 100) for size, problem in problems.items()})
+    problems = [MODEL.problem(train_words=words, d=d) for words, d in sizes]
+    return _timed([words * d for words, d in sizes], [MODEL.kernel(*problem, 100) for problem in problems])
 
 
 def over_steps():
     problem = MODEL.problem(train_words=12_500, d=50)
-    return _timed({steps: MODEL.kernel(*problem, steps) for steps in COUNTS})
+    return _timed(COUNTS, [MODEL.kernel(*problem, steps) for steps in COUNTS])
 
 
 def measure(quick=False):

@@ -294,6 +294,16 @@ def test_time_along_a_line_is_linear_and_other_times_are_not():
     assert cost.line(xs, xs**2)["largest_deviation"] > targets.NEAR_A_LINE / 100
 
 
+def test_every_size_is_timed_and_shown(monkeypatch):
+    monkeypatch.setattr(cost, "LARGE", ())
+    monkeypatch.setattr(cost, "SIZES", ((100, 8), (200, 4), (200, 8)))  # two with the same N d
+    monkeypatch.setattr(cost, "COUNTS", (1, 2))
+    result = json.loads(json.dumps(cost.measure()))
+    assert result["size"]["x"] == [800, 800, 1600] and len(result["size"]["seconds"]) == 3
+    _, size, steps = map(text, cost.shown(result))
+    assert size.count("\n800 ") == 2 and steps.count("\n") == 3
+
+
 def test_memory_is_that_of_the_run_and_not_of_who_started_it():
     ballast = np.ones(40_000_000)  # 320 MB that a child's largest resident size could start from
     row = cost.memory(200_000, 50)
@@ -419,6 +429,12 @@ def test_plots_show_every_size_of_every_kernel_with_units(small):
     pictures = plots.draw(results)
     assert set(pictures) == {"time", "share"} and all(png.startswith(b"\x89PNG") for png in pictures.values())
     assert plots.draw({"store": {}}) == {}
+
+
+def test_the_page_in_the_documentation_is_drawn_from_what_is_kept_beside_it():
+    results = page.kept(ROOT / "docs")
+    assert (ROOT / "docs" / page.PAGE).read_text(encoding="utf-8") == page.markdown_page(results)
+    assert set(results) == set(__main__.NAMES)
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
