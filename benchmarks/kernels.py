@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 
 from .peers import contest, peer_table, problem
-from .report import Table, size_text, symbol
+from .report import Table, number, size_text, symbol
 from .roofs import MultiplyAdds
 from .timing import over_threads, progress, shortest_times, threads
 
@@ -137,7 +137,7 @@ def roof_table(rows):
     header = (*map(symbol, names), "µs a step", "of arithmetic roof", *(["of read roof"] if reads else []),
               "roof, G/s", *(["read roof, GB/s"] if reads else []))  # fmt: skip
     cells = [
-        (*(row[name] for name in names), f"{row['microseconds']:.4g}", f"{row['arithmetic_share']:.0%}",
+        (*(row[name] for name in names), number(row["microseconds"], 4), f"{row['arithmetic_share']:.0%}",
          *([f"{row['memory_share']:.0%}"] if reads else []), f"{row['multiply_adds_per_second'] / 1e9:.1f}",
          *([f"{row['read_bytes_per_second'] / 1e9:.0f}"] if reads else []))
         for row in rows

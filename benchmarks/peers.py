@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from .report import Table
+from .report import Table, number
 from .timing import shortest_times
 
 AGREE = 1e-9
@@ -136,4 +136,4 @@ def peer_table(caption, contests):
 def _cell(row):
     if row["microseconds"] is None:
         return "not installed"
-    return f"{row['microseconds']:.4g} ({row['times_slower']:.3g})"
+    return f"{number(row['microseconds'], 4)} ({number(row['times_slower'])})"

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 SYMBOLS = {"train_words": "N", "heads": "H", "pairs": "T", "tokens": "L", "max_length": "L_max"}
 
 
@@ -15,6 +17,15 @@ class Table:
 
     def cells(self):
         return [[str(cell) for cell in row] for row in (self.header, *self.rows)]
+
+
+def number(value, digits=3):
+    """So many digits, and no exponent.
+
+    >>> number(12345.6), number(0.012345), number(2)
+    ('12300', '0.0123', '2')
+    """
+    return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
 
 
 def symbol(name):

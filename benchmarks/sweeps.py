@@ -14,7 +14,7 @@ import numpy as np
 from . import even_pairs, icl_bigram, letter, slr
 from .kernels import STEPS
 from .peers import OURS, check, installed, jax_arrays, jax_descent
-from .report import Table
+from .report import Table, number
 from .timing import progress, shortest_times, threads
 
 TITLE = "Sweeps of 50 seeds"
@@ -134,4 +134,4 @@ def shown(result):
 
 def _cell(task, name, count):
     seconds = task[name]
-    return f"{seconds[count]:.3g} ({seconds[count] / task[OURS][count]:.3g})" if seconds else "not installed"
+    return f"{number(seconds[count])} ({number(seconds[count] / task[OURS][count])})" if seconds else "not installed"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from . import even_pairs, icl_bigram, letter, slr
 from .peers import OURS
-from .report import Table, size_text
+from .report import Table, number, size_text
 
 RIVALS = {None: "the best peer", "torch": "tidy PyTorch", "torch, first version": "PyTorch as one writes it first"}
 AGAINST = {  # times as fast as each of these, on one thread
@@ -42,7 +42,7 @@ class Target:
     def row(self, results):
         value = self.measured(results)
         wanted = f"{'≥' if self.at_least else '≤'} {self.wanted:g}{self.unit}"
-        return self.what, wanted, "" if value is None else f"{value:.3g}{self.unit}", self.verdict(value)
+        return self.what, wanted, "" if value is None else f"{number(value)}{self.unit}", self.verdict(value)
 
 
 def _row(results, name, part, matches):

@@ -1,5 +1,6 @@
 """The benchmarks compare like with like; their results can be stored and shown; nothing kept is ever lost."""
 
+import doctest
 import io
 import json
 import os
@@ -25,6 +26,7 @@ from benchmarks import (
     page,
     plots,
     population,
+    report,
     roofs,
     slr,
     start_up,
@@ -36,7 +38,7 @@ from benchmarks import (
     two_threads,
 )
 from benchmarks.peers import OURS, contest, problem
-from benchmarks.report import markdown, text
+from benchmarks.report import markdown, number, text
 
 ROOT = Path(__file__).parents[1]
 SIZES = {  # the model, and sizes small enough for a test
@@ -161,7 +163,7 @@ def test_everything_measured_of_a_kernel_is_finite_json_and_tables_show_it(modul
     row = result["scaling"][0]
     assert row["arithmetic_share"] > 0 and row["multiply_adds"] == module.MODEL.work(**SIZES[module][0])
     shown = "\n".join(map(text, [*module.shown(result)]))
-    assert f"{row['arithmetic_share']:.0%}" in shown and f"{row['microseconds']:.4g}" in shown and "numpy" in shown
+    assert f"{row['arithmetic_share']:.0%}" in shown and number(row["microseconds"], 4) in shown and "numpy" in shown
     assert ("large run" in shown) == (module in LARGE)
     assert ("memory_share" in row) == (module is not even_pairs)
     for part in module.shown(result):
@@ -392,6 +394,10 @@ def test_every_target_names_a_size_that_is_measured():
     assert set(targets.SWEEPS) == set(sweeps.TASKS)
 
 
+def test_examples_in_docstrings_hold():
+    assert doctest.testmod(report).attempted == 1 and doctest.testmod(report).failed == 0
+
+
 def test_the_page_names_every_benchmark_measured_or_not(small):
     empty = page.markdown_page({})
     for name in __main__.NAMES:
@@ -399,7 +405,7 @@ def test_the_page_names_every_benchmark_measured_or_not(small):
     result = measured(even_pairs)
     one = page.markdown_page({"even_pairs": result})
     assert one.count("not measured yet") == len(__main__.NAMES) - 1
-    assert f"{result['scaling'][0]['microseconds']:.4g}" in one and "performance-time.png" in one
+    assert number(result["scaling"][0]["microseconds"], 4) in one and "performance-time.png" in one
     assert one.count("some (fma), 2 cores; python 3.11, torch not installed") == 1
     other = {**HEAD, "machine": {**MACHINE, "cpu": "other"}, "seeds": 50, "threads": 2, "seconds": 7.0,
              "measured_seeds": [50]}  # fmt: skip
@@ -539,7 +545,8 @@ def test_ctrl_c_stops_a_benchmark_without_a_traceback(tmp_path):
     page.keep(tmp_path, {"table1": TABLE1})
     command = [sys.executable, "-m", "benchmarks", "population", "--docs", str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        assert "occurrence" in process.stderr.readline()
+        for _ in range(2):  # when kernels are loaded: a call back from LLVM would lose the exception
+            assert "occurrence" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "Traceback" not in errors and "interrupted" in errors
