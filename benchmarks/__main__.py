@@ -106,6 +106,13 @@ def run(chosen):
         print("\n\n\n".join(page.section_text(name, result) for name, result in found.items()))
 
 
+def _interrupted(chosen):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are stopping already
+    if chosen and chosen.docs:
+        print("interrupted; benchmarks that came to an end are kept", file=sys.stderr)
+    raise SystemExit(128 + signal.SIGINT) from None
+
+
 def main(given=None):
     chosen = None
     try:
@@ -113,15 +120,14 @@ def main(given=None):
         set_environment(2 if chosen.name in TWO_THREADS else 1)  # numpy comes in after this, and reads it
         run(chosen)
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are stopping already
-        if chosen and chosen.docs:
-            print("interrupted; benchmarks that came to an end are kept", file=sys.stderr)
-        raise SystemExit(128 + signal.SIGINT) from None
+        _interrupted(chosen)
     except OSError as error:
         raise SystemExit(f"error: cannot use {error.filename or 'a file'}: {error.strerror or error}") from None
     except Exception as error:
         if os.environ.get("ATTNLAG_TRACEBACK"):
             raise
+        if isinstance(error.__cause__, KeyboardInterrupt):  # a kernel that is interrupted says SystemError
+            _interrupted(chosen)
         line = " ".join(f"{type(error).__name__}: {error}".split())
         raise SystemExit(f"error: {line} (ATTNLAG_TRACEBACK=1 shows where)") from None
 

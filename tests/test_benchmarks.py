@@ -507,8 +507,11 @@ class Apart:
         return {**TABLE1, "name": name, "quick": quick}
 
 
+IN_A_KERNEL = SystemError("returned a result with an exception set")
+IN_A_KERNEL.__cause__ = KeyboardInterrupt()
 ENDS = (
     (KeyboardInterrupt(), "130"),
+    (IN_A_KERNEL, "130"),
     (SystemExit("slr failed"), "slr failed"),
     (OSError(28, "No space left on device"), "error: cannot use"),
     (RuntimeError("two\nlines"), "error: RuntimeError: two lines (ATTNLAG_TRACEBACK=1"),
