@@ -106,6 +106,13 @@ def run(chosen):
         print("\n\n\n".join(page.section_text(name, result) for name, result in found.items()))
 
 
+def _chain(error):
+    """An exception, and those it came from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 def _interrupted(chosen):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are stopping already
     if chosen and chosen.docs:
@@ -126,7 +133,7 @@ def main(given=None):
     except Exception as error:
         if os.environ.get("ATTNLAG_TRACEBACK"):
             raise
-        if isinstance(error.__cause__, KeyboardInterrupt):  # a kernel that is interrupted says SystemError
+        if any(isinstance(one, KeyboardInterrupt) for one in _chain(error)):  # an interrupted kernel says SystemError
             _interrupted(chosen)
         line = " ".join(f"{type(error).__name__}: {error}".split())
         raise SystemExit(f"error: {line} (ATTNLAG_TRACEBACK=1 shows where)") from None
