@@ -120,7 +120,7 @@ def test_moments_refuse_a_language_of_other_letters():
 
 def test_moments_reach_from_the_first_letter_to_the_last_and_to_the_fourth_power():
     for letter in (0, 4):
-        assert letter_moment(any_of(1), 5, Fixed(1), {letter: 4}) == pytest.approx(0.2, rel=1e-15)
+        assert letter_moment(any_of(1), 5, Fixed(1), {letter: 4}) == pytest.approx(0.2, rel=1e-15, abs=0)
 
 
 # ---- length laws -----------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_no_quantile_length_for_impossible_probabilities(delta):
 def test_a_custom_law_may_leave_out_1e_15_of_a_sum_and_no_more():
     cut = 2**20  # where a bound that never falls stops the search
     law = Custom(lambda m: 0.5**m, lambda m: 1e-15 * cut)
-    assert law.mean_inverse == pytest.approx(math.log(2), rel=1e-15)
+    assert law.mean_inverse == pytest.approx(math.log(2), rel=1e-15, abs=0)
     with pytest.raises(InputError, match="too heavy"):
         Custom(lambda m: 0.5**m, lambda m: 1.01e-15 * cut)
 
@@ -193,7 +193,7 @@ def test_results_share_no_memory_with_arguments():
 
 @pytest.mark.parametrize("p", (1e-12, 1e-7, 0.3, 0.5, 0.6))
 def test_the_mean_inverse_of_very_long_words_keeps_its_digits(p):
-    assert Geometric(p).mean_inverse == pytest.approx(-p * math.log(p) / (1 - p), rel=1e-14)
+    assert Geometric(p).mean_inverse == pytest.approx(-p * math.log(p) / (1 - p), rel=1e-14, abs=0)
 
 
 def test_rates_of_poisson_lengths_are_positive_and_at_most_ten_million():
@@ -206,7 +206,7 @@ def test_rates_of_poisson_lengths_are_positive_and_at_most_ten_million():
 @pytest.mark.parametrize("rate", (0.5, 7.5, 10.5, 20.0))
 def test_the_logarithm_of_a_poisson_tail_is_one_function(rate):
     m = np.arange(1, 40)
-    assert ShiftedPoisson(rate).log_tail(m) == pytest.approx(np.log(ShiftedPoisson(rate).tail(m)), rel=1e-11)
+    assert ShiftedPoisson(rate).log_tail(m) == pytest.approx(np.log(ShiftedPoisson(rate).tail(m)), rel=1e-11, abs=0)
 
 
 def test_no_tail_is_above_one():
@@ -255,7 +255,7 @@ def test_a_table_may_name_lengths_up_to_two_to_the_52():
 def test_printed_probabilities_are_made_to_sum_to_one_and_zeros_left_out():
     law = Table([3, 1, 2, 7], [0.3333333, 0.1666667, 0.0, 0.4999999])
     assert law.lengths.tolist() == [1, 3, 7]
-    assert math.fsum(law.probabilities) == pytest.approx(1, rel=1e-15)
+    assert math.fsum(law.probabilities) == pytest.approx(1, rel=1e-15, abs=0)
     assert law.probabilities * 1666667 / law.probabilities[0] == pytest.approx([1666667, 3333333, 4999999], rel=1e-14)
 
 
@@ -290,7 +290,7 @@ def test_a_law_of_ones_own_need_not_have_every_length():
     law = Custom(lambda m: np.where(m % 2, 0.0, 3 * 0.5**m), lambda m: 0.5 ** (m - 2.0))
     lengths, probabilities = law.support()
     assert np.all(lengths % 2 == 0) and np.all(probabilities > 0)
-    assert law.mean == pytest.approx(8 / 3, rel=1e-14)
+    assert law.mean == pytest.approx(8 / 3, rel=1e-14, abs=0)
 
 
 def test_the_support_of_a_law_of_ones_own_ends_where_it_leaves_out_a_mass_of_1e_18():
@@ -315,7 +315,7 @@ def test_a_tail_of_ones_own_is_a_probability():
 
 
 def test_the_mean_of_a_law_of_ones_own_is_refused_where_its_tail_may_hide_much_of_it():
-    assert Custom(halving, lambda m: 1e-12 / m).mean == pytest.approx(2, rel=1e-15)
+    assert Custom(halving, lambda m: 1e-12 / m).mean == pytest.approx(2, rel=1e-15, abs=0)
     with pytest.raises(InputError, match="too heavy for the mean"):
         Custom(halving, lambda m: 1e-10 / m).mean  # noqa: B018
 

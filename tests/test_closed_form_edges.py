@@ -277,7 +277,7 @@ def test_the_output_phase_at_extreme_scores_is_its_limit(far):
     phase = output_phase(50, 1, "uniform:1:9", far)
     m = phase.moments
     assert phase.minimum == pytest.approx(0, abs=1e-300)
-    assert phase.eigenvalues.tolist() == pytest.approx([2 * m.negative / 49, 2 * m.q], rel=1e-14)
+    assert phase.eigenvalues.tolist() == pytest.approx([2 * m.negative / 49, 2 * m.q], rel=1e-14, abs=0)
     assert (phase.beta_target, phase.beta_other) == pytest.approx((2, 0), abs=1e-14)
     assert phase.exponential_bound == phase.universal_bound == 0
     assert phase.exact_steps_to(1e-9, 0.0, 0.0, phase.best_rate) > 1
@@ -286,8 +286,8 @@ def test_the_output_phase_at_extreme_scores_is_its_limit(far):
     m = phase.moments
     alone = sum(0.02**n for n in range(1, 10)) / 9  # P(words of targets alone)
     wanted = sorted([2 * alone, 2 * (1 - alone) / 49])
-    assert phase.eigenvalues.tolist() == pytest.approx(wanted, rel=1e-14)
-    assert phase.beta_target == pytest.approx(2, rel=1e-13)
+    assert phase.eigenvalues.tolist() == pytest.approx(wanted, rel=1e-14, abs=0)
+    assert phase.beta_target == pytest.approx(2, rel=1e-13, abs=0)
     assert phase.exponential_bound == phase.universal_bound == math.inf
 
 
@@ -297,9 +297,9 @@ def test_the_output_phase_at_extreme_scores_is_its_limit(far):
 def test_the_bounds_of_the_output_phase_are_those_stated():
     phase = output_phase(50, 2, "uniform:1:9", 3.0)
     m = phase.moments
-    assert phase.universal_bound == pytest.approx(24 * 25**2 * math.exp(-6), rel=1e-14)
-    assert phase.lower_bound == pytest.approx(4 * m.q * m.negative * m.variance, rel=1e-14)
-    assert phase.largest_stable_rate == pytest.approx(2 / np.linalg.eigvalsh(phase.hessian)[1], rel=1e-13)
+    assert phase.universal_bound == pytest.approx(24 * 25**2 * math.exp(-6), rel=1e-14, abs=0)
+    assert phase.lower_bound == pytest.approx(4 * m.q * m.negative * m.variance, rel=1e-14, abs=0)
+    assert phase.largest_stable_rate == pytest.approx(2 / np.linalg.eigvalsh(phase.hessian)[1], rel=1e-13, abs=0)
 
 
 def test_output_phases_at_several_scores_are_those_at_each():
@@ -307,7 +307,7 @@ def test_output_phases_at_several_scores_are_those_at_each():
     phases = output_phase(50, 2, None, g)
     for name in ("hessian", "eigenvalues", "minimum", "beta_target", "largest_stable_rate", "best_rate"):
         each = [getattr(output_phase(50, 2, None, one), name) for one in g]
-        assert getattr(phases, name) == pytest.approx(np.array(each), rel=1e-14)
+        assert getattr(phases, name) == pytest.approx(np.array(each), rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize("start", ((1e6, 0.0), (0.0, 1e6), (0.0, 0.0), (1.9, 0.3)))
@@ -349,7 +349,7 @@ def test_theory_says_what_the_functions_of_its_parts_say():
 def test_the_flow_has_the_loss_of_its_states_and_one_phase():
     flow = population_flow(50, 1, None, [0.0, 5.0, 20.0], start=(0.1, 0.9, 0.3))
     states = flow.beta_target, flow.beta_other, flow.logit_gap
-    assert flow.loss == pytest.approx(population_gradient(50, 1, None, *states)[0], rel=1e-13)
+    assert flow.loss == pytest.approx(population_gradient(50, 1, None, *states)[0], rel=1e-13, abs=0)
     assert flow.phase_ends == (2,)
 
 
@@ -363,7 +363,7 @@ def test_the_flow_has_the_loss_of_its_states_and_one_phase():
 ])  # fmt: skip
 def test_what_scores_alone_can_reach(beta, loss, accuracy):
     reached = attention_only_bound(np.float64(0.3), beta)
-    assert reached == pytest.approx((loss, accuracy), rel=1e-14, nan_ok=True)
+    assert reached == pytest.approx((loss, accuracy), rel=1e-14, abs=0, nan_ok=True)
     assert [type(value) for value in reached] == [float, float]
 
 
@@ -374,7 +374,7 @@ def test_output_only_is_for_one_target_unless_told():
 def test_the_asymptote_of_attention_first_for_unbalanced_labels():
     power = 1 / 1.5**2
     wanted = 1.5 * math.gamma(1 + power) * (4 * math.pi * math.log(1000)) ** ((power - 1) / 2) * 1000**-power
-    assert attention_first_asymptote(1000, 1.5) == pytest.approx(wanted, rel=1e-14)
+    assert attention_first_asymptote(1000, 1.5) == pytest.approx(wanted, rel=1e-14, abs=0)
 
 
 # ---- random starts ---------------------------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ def test_random_scores_add_the_variance_that_every_word_of_three_letters_says(d,
     jacobian = 4 * 5.0 * (np.diag(positive @ shares) - (shares * positive[:, None]).T @ shares) / len(words)
     variances = 0.1**2 * (jacobian**2).sum(axis=1)
     target, other = random_scores_variance(d, k, Fixed(3), 5.0, 0.1)
-    assert variances == pytest.approx([target] * k + [other] * (d - k), rel=1e-12)
+    assert variances == pytest.approx([target] * k + [other] * (d - k), rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("rate_o", (2.0, 4.0, 6.0))  # letters correlated negatively, weakly, positively

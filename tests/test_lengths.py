@@ -1,17 +1,19 @@
 """Length laws: closed forms against 40-digit sums and integrals, sampling, text, and what is refused."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analytic.errors import InputError
 from analytic.languages import all_of, any_of, parse_language
 from analytic.lengths import Custom, Fixed, Geometric, ShiftedPoisson, Table, Uniform, balanced_geometric, parse_law
+from analytic.polynomials import derivative, product, roots_in_unit_interval
 
 ROUNDING = 1e-13  # relative: a few hundred units in the last place, for sums of up to thousands of terms
 STATED = 1e-15  # what a sum may leave out
@@ -87,7 +89,7 @@ def test_inverse_means_are_integrals_of_the_generating_function(law):
         edges = np.concatenate([left, 1 - left[-2::-1]])
         return sum((b - a) / 2 * weights @ f((a + b) / 2 + (b - a) / 2 * nodes) for a, b in pairwise(edges))
 
-    assert law.mean_inverse == pytest.approx(quadrature(lambda z: law.pgf(z) / z), rel=1e-11)
+    assert law.mean_inverse == pytest.approx(quadrature(lambda z: law.pgf(z) / z), rel=1e-11, abs=0)
     assert law.mean_inverse_square == pytest.approx(quadrature(lambda z: -np.log(z) * law.pgf(z) / z), rel=1e-9)
     for z in (0.2, 0.98):
         assert law.pgf_over_m(z) == pytest.approx(quadrature(lambda u, z=z: law.pgf(u * z) / u), rel=1e-11)
@@ -249,6 +251,48 @@ def test_z_outside_the_unit_interval_is_refused():
         Geometric(0.5).quantile_length(0)
     with pytest.raises(InputError, match="needs sums over"):
         Geometric(1e-9).support()
+
+
+# ---------------------------------------------------------------- roots of polynomials with whole coefficients
+
+
+def vanishing_at(*roots):
+    return product([(-root.numerator, root.denominator) for root in roots])
+
+
+def test_products_and_derivatives_by_hand():
+    assert product([(1, 2), (3, 4), (5,)]) == [15, 50, 40] and product([]) == [1]
+    assert derivative([7, 5, 3]) == [5, 6] and derivative([7]) == [0]
+
+
+distinct_roots = st.lists(st.fractions(-1, 2, max_denominator=1000), min_size=1, max_size=6, unique=True)
+
+
+@given(distinct_roots, st.sampled_from([(1,), (-3,), (1, 0, 1), (1, -1, 1)]))
+@example([Fraction(n, 8) for n in range(9)], (1,))
+@example([Fraction(n, 5) for n in range(-1, 6)], (1,))
+@example([Fraction(1, 3), Fraction(1, 3) + Fraction(1, 10**12)], (1,))
+@example([Fraction(1, 10**30), Fraction(1, 2)], (1,))
+def test_simple_roots_are_the_nearest_floats_and_no_others(roots, without_roots):
+    found = roots_in_unit_interval(product([vanishing_at(*roots), without_roots]))
+    assert sorted(found) == sorted(float(root) for root in roots if 0 < root < 1)
+
+
+def test_the_root_of_a_half_is_rounded_correctly():
+    assert roots_in_unit_interval([-1, 0, 2]) == [math.sqrt(0.5)]
+
+
+@given(st.fractions(0, 1, max_denominator=100).filter(lambda root: 0 < root < 1), st.integers(2, 4))
+@example(Fraction(1, 2), 2)
+@example(Fraction(1, 2), 3)
+def test_a_multiple_root_is_known_to_2_to_the_minus_52(root, times):
+    found = roots_in_unit_interval(vanishing_at(*[root] * times, Fraction(-1)))
+    assert found and all(abs(Fraction(p) - root) <= Fraction(1, 2**52) for p in found)
+
+
+def test_roots_that_round_to_zero_or_one_are_left_out():
+    near_one = Fraction(10**20 - 1, 10**20)
+    assert roots_in_unit_interval(vanishing_at(Fraction(1, 10**400), Fraction(1, 3), near_one)) == [1 / 3]
 
 
 # ---------------------------------------------------------------- the law that balances the labels
