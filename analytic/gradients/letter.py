@@ -486,12 +486,21 @@ def _residuals(f, labels, residual, losses, block):
 
 
 @inner
+def _range(values):
+    """Smallest and largest (numba takes a second to compile its own)."""
+    low = high = values[0]
+    for value in values:
+        low, high = min(low, value), max(high, value)
+    return low, high
+
+
+@inner
 def _by_block(layout, alpha, beta, work, backward):
     """One pass over packed words: outputs f, loss, and with ``backward`` both gradients."""
     heads, columns = work.e.shape
     width = columns // layout.digits
     for h in range(heads):
-        top = alpha[h].max()
+        _, top = _range(alpha[h])
         for digit in range(layout.digits):
             for j in range(layout.d):
                 column = digit * width + j
@@ -516,7 +525,10 @@ def _by_block(layout, alpha, beta, work, backward):
                     _backward(codes, sums, residual, totals, block, h, None)
     if backward:
         _gather(layout, beta, work)
-    return work.losses.sum() / layout.of
+    loss = 0.0
+    for part in losses:
+        loss += part
+    return loss / layout.of
 
 
 @inner
@@ -550,7 +562,7 @@ def _by_word(layout, alpha, beta, near, work, backward):
     d_alpha[:] = 0.0
     d_beta[:] = 0.0
     for h in range(heads):
-        top = alpha[h].max()
+        _, top = _range(alpha[h])
         for j in range(layout.d):
             e[h, j] = math.exp(alpha[h, j] - top)
     for word in range(layout.n_words):
@@ -612,11 +624,13 @@ def _unpack(layout, counts):
 @inner
 def _pass(layout, alpha, beta, work, backward):
     """Outputs, loss and gradients at one state, by the way that suits it."""
-    near = True
+    far = 0
     for h in range(alpha.shape[0]):
-        near &= alpha[h].max() - alpha[h].min() <= FAR_SCORES
-        size = max(beta[h].max(), -beta[h].min())
-        near &= size == 0.0 or 1 / FAR_WEIGHTS <= size <= FAR_WEIGHTS
+        (lowest, highest), (low, high) = _range(alpha[h]), _range(beta[h])
+        size = max(high, -low)
+        if not highest - lowest <= FAR_SCORES or not (size == 0.0 or 1 / FAR_WEIGHTS <= size <= FAR_WEIGHTS):
+            far += 1
+    near = far == 0
     if near and not layout.starts.size:
         return _by_block(layout, alpha, beta, work, backward)
     return _by_word(layout, alpha, beta, near, work, backward)
