@@ -44,6 +44,16 @@ arithmetic roof; even pairs divide twice a string, which has a lower roof of its
 
 The same steps as a share of the roof that binds: that of arithmetic, or one read of the data where that takes longer.
 """
+LIMITS = """
+What keeps kernels below their roofs, as far as timing their parts by themselves tells:
+
+- **Even pairs** pay a fixed price for every pair of a length and a last symbol, which shows up to about L_max = 16.
+  Beyond, half of the time goes into the exponential, where additions and shifts compete with multiply-adds.
+- **In-context bigrams** look up rows of B by letter: products with them need about as many loads and stores as
+  multiply-adds, and rows are padded to whole vectors.
+- **Single-location regression** computes about as long as it reads, and the two overlap only in part. Threads that
+  train different seeds share one memory, so that a sweep gains less from the second one.
+"""
 
 
 # ---- what is kept ----------------------------------------------------------------------------------------------------
@@ -98,7 +108,7 @@ def markdown_page(results):
     page = [INTRODUCTION.format(agree=AGREE, minutes=minutes), where, "\n\n", _rest(timing.__doc__), "\n"]
     if any("scaling" in result for result in results.values()):
         page.append(FIGURES)
-    page += ["\n## Targets\n\n", markdown(targets.table(results))]
+    page += ["\n## Targets\n\n", markdown(targets.table(results)), LIMITS]
     for name in NAMES:
         page += ["\n", section(name, results.get(name), shown.get(name), several)]
     return "".join(page)

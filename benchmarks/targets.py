@@ -18,6 +18,16 @@ AGAINST = {  # times as fast as each of these, on one thread
     icl_bigram: {"N = 12500, d = 50, T = 6": (5, 10, 25)},
     slr: {"N = 12500, L = 10, d = 50": (4, 7, 25)},
 }
+SHARES = {  # percent of the roof that binds, on one thread: of multiply-adds, or of one read of the data
+    (letter, "arithmetic_share"): {
+        (("train_words", 12_500), ("d", 50), ("heads", 1)): 75,
+        (("train_words", 12_500), ("d", 50), ("heads", 4)): 80,
+        (("train_words", 200_000), ("d", 200), ("heads", 1)): 70,
+    },
+    (even_pairs, "arithmetic_share"): {(("max_length", 16),): 70, (("max_length", 20),): 70},
+    (icl_bigram, "arithmetic_share"): {(("train_words", 12_500), ("d", 50), ("pairs", 6)): 50},
+    (slr, "memory_share"): {(("train_words", 12_500), ("tokens", 10), ("d", 50)): 70},
+}
 SWEEPS = {"occurrence": 3, "or": 3, "and": 1.6, "even_pairs": 3, "icl_bigram": 3, "slr": 3}  # times, on two threads
 TABLE1 = 600  # seconds
 NEAR_A_LINE = 20  # percent, the largest deviation of times that are called linear: caches make steps in them
@@ -61,6 +71,15 @@ def times_as_fast(name, size, peer):
     return measured
 
 
+def roof_share(name, size, roof):
+    """Percent of a roof that a kernel reaches."""
+    def measured(results):
+        found = _row(results, name, "scaling", lambda row: size.items() <= row.items())
+        return found and 100 * found[roof]
+
+    return measured
+
+
 def sweep_times(task, threads="2"):
     """How many times as fast as the best set-up of a peer a sweep is."""
     def measured(results):
@@ -99,16 +118,29 @@ def _deviation(what):
     return lambda results: 100 * results["cost"][what]["largest_deviation"] if "cost" in results else None
 
 
+def _name(model):
+    return model.__name__.rpartition(".")[2]
+
+
+def _of_roofs():
+    for (model, roof), sizes in SHARES.items():
+        of = "multiply-adds" if roof == "arithmetic_share" else "one read of the data"
+        for size, wanted in sizes.items():
+            what = f"{model.TITLE}, {size_text(dict(size))}: of the roof, {of}"
+            yield Target(what, wanted, roof_share(_name(model), dict(size), roof), " %")
+
+
 def _versus():
     for model, sizes in AGAINST.items():
         for size, wanted in sizes.items():
-            title, name = f"{model.TITLE}, {size}", model.__name__.rpartition(".")[2]
+            title, name = f"{model.TITLE}, {size}", _name(model)
             for (peer, text), times in zip(RIVALS.items(), wanted, strict=True):
                 if times:
                     yield Target(f"{title}: against {text}", times, times_as_fast(name, size, peer))
 
 
 TARGETS = (
+    *_of_roofs(),
     *_versus(),
     *(Target(f"Sweep of {task.replace('_', ' ')} on two threads: against the best peer", times, sweep_times(task))
       for task, times in SWEEPS.items()),

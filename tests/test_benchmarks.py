@@ -370,7 +370,7 @@ def test_verdicts_are_computed_from_results():
     times = {OURS: 1.0, "numpy": 9.0, "jax": 1.7, "torch": 3.9, "torch, first version": 50.0}
     row = {"size": size, "peers": rows_of(times)}
     results = {
-        "letter": {"peers": [row]},
+        "letter": {"peers": [row], "scaling": [{"train_words": 12_500, "d": 50, "heads": 4, "arithmetic_share": 0.79}]},
         "table1": {"seconds": 599.0},
         "cost": {"memory": [{"peak": 5.0, "allowed": 10.0}, {"peak": 11.0, "allowed": 10.0}],
                  "size": {"largest_deviation": 0.1}, "steps": {"largest_deviation": 0.3}},
@@ -381,6 +381,8 @@ def test_verdicts_are_computed_from_results():
     assert found[f"{title} the best peer"] == ("1.7×", "met")
     assert found[f"{title} tidy PyTorch"] == ("3.9×", "missed")
     assert found[f"{title} PyTorch as one writes it first"] == ("50×", "met")
+    assert found["Letters, N = 12500, d = 50, H = 4: of the roof, multiply-adds"] == ("79 %", "missed")
+    assert found["Letters, N = 12500, d = 50, H = 1: of the roof, multiply-adds"] == ("", "not measured")
     others = ("All of", "Peak", "Time", "`attnlag")
     verdicts = [verdict for what, (_, verdict) in found.items() if what.startswith(others)]
     assert verdicts == ["met", "missed", "met", "missed", "missed", "met"]
@@ -391,6 +393,8 @@ def test_verdicts_are_computed_from_results():
 def test_every_target_names_a_size_that_is_measured():
     for model, sizes in targets.AGAINST.items():
         assert set(sizes) <= set(map(kernels.size_text, model.SETTINGS))
+    for (model, _), sizes in targets.SHARES.items():
+        assert all(any(set(size) <= set(row.items()) for row in model.SCALING) for size in sizes)
     assert set(targets.SWEEPS) == set(sweeps.TASKS)
 
 
