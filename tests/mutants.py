@@ -478,7 +478,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     # ---- speed and memory only
     (r"module: SPARSE_DENSITY = ", "both ways of keeping words give the same results"),
     (r"letter\.py:\d+ (module: (LARGE|PARTS|PART_BLOCKS|THREADS)|_run_parts: threads) = ", "who computes which part"),
-    (r"letter\.py.*(module: CACHE|module: LINE|_backward: _ask|ahead is|, LINE|beyond_cache)", "what is prefetched"),
+    (r"letter\.py.*(module: (CACHE|LINE)|_backward: ask_ahead|ahead is|, LINE|beyond_cache)", "what is prefetched"),
     (r"letter\.py:\d+ (scores|evaluate): .*\(True\)", "computes gradients that are not returned"),
     (r"_pass: (far (=|[+-]=) |if .*(1 / FAR_WEIGHTS < size|1 \* FAR_WEIGHTS))", "each way of treating scores is right"),
     (r"make_room: if needed > digits:  =>  if \(needed >= digits\)", "copies the codes to an array of the same size"),
@@ -492,7 +492,10 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"Custom\.__post_init__: lengths = .*cut \+ \(2\)", "one length more than need be"),
     (r"Custom\.mean: cut = .*-\(2\)", "bounds what lies beyond one length less"),
     (r"shares\.py.*_compress: (block = |atom = np\.zeros\(\(3\)\))", "how much is done at a time, and room not used"),
+    (r"letters\.py:\d+ module: _balanced = lru_cache\(maxsize=\(1001\)", "how many laws are kept"),
     # ---- nothing depends on it
+    (r"ShareLaw\.__init__: low, high, lowest_mass = .*LEFT_OUT / \(\(len", "leaves out less than rounding"),
+    (r"_attention_moments: out\[0, i\] = q  =>  \(out\[0, i - 1\]\)", "all have the same q"),
     (r"shares\.py.*module: POINTS = ", "both are exact to rounding"),
     (r"shares\.py.*len\(\((probabilities|high)\)\)", "as many as there are rows"),
     (r"_row_ranges: (mode = |while \(?n (<|>)=)", "another start, or one more round that ends at once with mass 0"),

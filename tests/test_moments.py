@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from analytic.errors import InputError
 from analytic.gradients.letter import sample_words
 from analytic.languages import all_of, any_of, parse_language
-from analytic.lengths import Fixed, Geometric, ShiftedPoisson, Table, Uniform, balanced_geometric
+from analytic.lengths import Custom, Fixed, Geometric, ShiftedPoisson, Table, Uniform, balanced_geometric
 from analytic.moments import letter_moment, share_moments
 from analytic.shares import ShareLaw, attention_moments
 
@@ -220,7 +220,21 @@ def test_the_compressed_law_has_the_exact_moments(d, k, law):
     assert shares.q == pytest.approx(float(m.q), rel=MASS_LEFT_OUT, abs=0)
     for power, name in ((1, "X1"), (2, "X2"), (3, "X3")):
         assert shares.weights @ x**power == pytest.approx(float(getattr(m, name)), rel=2 * MASS_LEFT_OUT, abs=0)
-    assert shares.left_out <= 2e-18
+    assert shares.left_out == 2e-18
+
+
+def test_what_a_custom_law_leaves_out_is_left_out_of_its_shares():
+    law = Custom(lambda m: 0.5**m, lambda m: 1e-12 / m)
+    assert ShareLaw(5, 1, law).left_out == 1e-18 + law.left_out > 2e-18
+
+
+@pytest.mark.parametrize(("d", "k", "law"), SETTINGS, ids=str)
+@pytest.mark.parametrize("g", [-3.0, 0.0, 10.0])
+def test_a_model_that_accepts_every_word_with_a_target_has_no_error_and_one_that_accepts_none_all(d, k, law, g):
+    shares = ShareLaw(d, k, law)
+    assert shares.positive_error(g, [2.0, 2.0, 1.5], [2.0, 1.5, 2.0]).tolist() == [0, 0, 0]
+    for other in (0.0, 1.0):  # at 1 the targets alone decide
+        assert shares.positive_error(g, 0.0, other) == pytest.approx(shares.q, rel=MASS_LEFT_OUT, abs=0)
 
 
 @given(st.integers(2, 6), st.data())

@@ -53,6 +53,14 @@ def test_error_points_at_the_offending_character(text, found, character):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(("text", "hint"), [("jiont", "; did you mean 'joint'?"), ("O->o", "; did you mean 'O'?"),
+                                            ("A O", ""), ("O(A)", ""), ("->joint", "")])
+def test_a_misspelt_word_is_corrected_and_one_in_the_wrong_place_is_not(text, hint):
+    with pytest.raises(InputError) as error:
+        parse_plan(text)
+    assert str(error.value).endswith(hint) and ("did you mean" in str(error.value)) == bool(hint)
+
+
 @pytest.mark.parametrize("wrong", [None, 3, ["O"]])
 def test_a_plan_is_text(wrong):
     with pytest.raises(InputError, match="plan must be text"):

@@ -210,6 +210,15 @@ def test_a_run_that_blows_up_late_keeps_all_before(monkeypatch):
     assert run.test_metric.tolist() == [1001.0 * t for t in run.record]
 
 
+def test_costly_gaps_are_taken_at_some_steps_of_each_phase_until_a_run_blows_up(monkeypatch):
+    monkeypatch.setattr(Scripted, "gap_offsets", (3, 103))
+    run, _ = scripted(monkeypatch, lambda t: 1.0 / (1 + t) if t < 137 else math.inf, "O(20x)->A(200x)")
+    taken = np.flatnonzero(np.isfinite(run.attention_gap[:, 0]))
+    assert len(run.attention_gap) == 137 and taken.tolist() == [0, 3, 20, 20 + 3, 20 + 103]
+    assert run.attention_gap[taken, 0].tolist() == [0, 0, 0, 3, 103]
+    assert run.output_gap[taken, 0].tolist() == [0, 3, 20, 20, 20]
+
+
 @pytest.mark.parametrize("layer", ("A", "O"))
 def test_parameters_that_are_no_numbers_end_a_run_whatever_its_loss(monkeypatch, layer):
     run, _ = scripted(monkeypatch, lambda t: 1.0, f"{layer}(9x)", largest=4)
