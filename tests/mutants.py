@@ -492,7 +492,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"Custom\.__post_init__: lengths = .*cut \+ \(2\)", "one length more than need be"),
     (r"Custom\.mean: cut = .*-\(2\)", "bounds what lies beyond one length less"),
     (r"shares\.py.*_compress: (block = |atom = np\.zeros\(\(3\)\))", "how much is done at a time, and room not used"),
-    (r"letters\.py:\d+ module: _balanced = lru_cache\(maxsize=\(1001\)", "how many laws are kept"),
+    (r"letters\.py:\d+ module: _balanced = .*\(1001\)", "how many laws are kept"),
     # ---- nothing depends on it
     (r"ShareLaw\.__init__: low, high, lowest_mass = .*LEFT_OUT / \(\(len", "leaves out less than rounding"),
     (r"_attention_moments: out\[0, i\] = q  =>  \(out\[0, i - 1\]\)", "all have the same q"),
