@@ -116,7 +116,7 @@ def test_named_tasks_have_their_targets_and_heads():
 class Scripted:
     """A task whose loss after t updates is ``losses(t)``; alpha counts updates of A, beta those of O.
 
-    Beyond ``largest`` updates of a layer its parameters are infinite.
+    Beyond ``largest`` updates of a layer its first parameter is infinite.
     """
 
     def __init__(self, losses, largest):
@@ -143,7 +143,8 @@ class Scripted:
         loss = np.array([self.losses(t) for t in done])
         bad = np.flatnonzero(~(loss <= limit))
         end = bad[0] + 1 if len(bad) else steps + 1
-        alpha, beta = (np.where(values > self.largest, math.inf, values) for values in (alpha, beta))
+        first = np.array([True, False])
+        alpha, beta = (np.where(first & (values > self.largest), math.inf, values) for values in (alpha, beta))
         return Path(loss[:end], alpha[:end], beta[:end])
 
     def gaps(self, alpha, beta):
