@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from analytic.errors import InputError
 from analytic.gradients.letter import Path
+from analytic.languages import parse_language
 from analytic.lengths import Fixed, Geometric
 from sim.config import RunConfig, resolve
 from sim.descent import Interrupted, train
 from sim.paper import Published, std_verdict, verdict
 from sim.plans import parse_plan
 from sim.tasks import make_task
+from sim.tasks.letters import LetterTask
 from sim.tasks.streams import INIT, stream
 
 ROUNDING = 1e-12  # of gaps of size one to ten
@@ -108,6 +110,23 @@ def test_named_tasks_have_their_targets_and_heads():
     assert [make_task(name, d=9).language.k for name in ("occurrence", "or", "and")] == [1, 2, 2]
     assert make_task("and", d=9, targets=3, heads=2).language.text == "1 & 2 & 3"
     assert [make_task(text, d=9).is_any for text in TASKS] == [text in ANY_OF for text in TASKS]
+
+
+def test_a_task_tells_the_law_and_the_labels_of_its_training_words():
+    task = make_task("or", d=6, train_words=40, test_words=30, length="fixed:3", test_length="geometric:0.5")
+    assert task.facts() == {"d": 6, "targets": 2, "positive_probability": pytest.approx(1 - (4 / 6) ** 3)}
+    told = "d 6, targets 2, heads 1, 40 train and 30 test words, length fixed:3, P(y=+1) 0.703704"
+    assert task.describe() == told
+    assert "length geometric:0.333333, P" in make_task("or", d=8, test_length="fixed:3").describe()
+
+
+def test_the_memory_that_the_words_need_is_foretold():
+    task = make_task("or", d=50)
+    assert sum(words.nbytes for words in task.data(0)) == pytest.approx(task.nbytes(), rel=0.05)
+
+
+def test_a_letter_task_has_one_head_unless_told():
+    assert LetterTask("1", parse_language("1"), 8).heads == 1
 
 
 # ---- phases ----------------------------------------------------------------------------------------------------------
