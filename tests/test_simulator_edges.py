@@ -58,6 +58,11 @@ def test_gaps_are_what_plain_loops_say(text, data):
         assert found == pytest.approx(plain_gaps(language, alpha[t, h], beta[t, h]), abs=ROUNDING)
 
 
+def test_gaps_of_scores_beyond_the_range_of_the_exponential():
+    gaps = make_task("or", d=4).gaps(np.array([[[1000.0, -1000.0, 0.0, -500.0]]]), np.zeros((1, 1, 4)))
+    assert gaps["attention_gap"] == 1 and gaps["logit_gap"] == -1000
+
+
 # ---- what a seed decides ---------------------------------------------------------------------------------------------
 
 
