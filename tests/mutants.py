@@ -480,7 +480,6 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"letter\.py:\d+ (module: (LARGE|PARTS|PART_BLOCKS|THREADS)|_run_parts: threads) = ", "who computes which part"),
     (r"letter\.py.*(module: (CACHE|LINE)|_backward: ask_ahead|ahead is|, LINE|beyond_cache)", "what is prefetched"),
     (r"letter\.py:\d+ (scores|evaluate): .*\(True\)", "computes gradients that are not returned"),
-    (r"_range: low = high = values\[\(1\)\]", "any of the values will do to begin with"),
     (r"_pass: (far (=|[+-]=) |if .*(1 / FAR_WEIGHTS < size|1 \* FAR_WEIGHTS))", "each way of treating scores is right"),
     (r"make_room: if needed > digits:  =>  if \(needed >= digits\)", "copies the codes to an array of the same size"),
     (r"_checked_counts: .*copy=\(True\)", "copies what need not be"),
