@@ -495,6 +495,8 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"(letters\.py:\d+ module: _balanced = .*\(1001\)|_Data: (KEPT|LARGE) = )", "what is kept for later runs"),
     (r"_Data\.of: .*=> .*nbytes\(\) (>=|<) ", "whether data are kept for later runs"),
     # ---- nothing depends on it
+    (r"_bisect\.value: total = .*- c\)", "minus the polynomial has the same roots"),
+    (r"_bisect: return low .*<= abs", "either of two that are equally near"),
     (r"_range: low = high = .*values\[\(1\)\]", "any value will do to start from: all are looked at"),
     (r"_Recorder\.keep: numbers = .*len\(path\[\(1\)\]\)", "as many parameters as losses"),
     (r"ShareLaw\.__init__: low, high, lowest_mass = .*LEFT_OUT / \(\(len", "leaves out less than rounding"),
