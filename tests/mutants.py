@@ -499,6 +499,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"_bisect: return low .*<= abs", "either of two that are equally near"),
     (r"_range: low = high = .*values\[\(1\)\]", "any value will do to start from: all are looked at"),
     (r"_Recorder\.keep: numbers = .*len\(path\[\(1\)\]\)", "as many parameters as losses"),
+    (r"_row_ranges: if .*\(lengths\)\[i\] \* mass", "keeps more cells than count"),
     (r"ShareLaw\.__init__: low, high, lowest_mass = .*LEFT_OUT / \(\(len", "leaves out less than rounding"),
     (r"_attention_moments: out\[0, i\] = q  =>  \(out\[0, i - 1\]\)", "all have the same q"),
     (r"shares\.py.*module: POINTS = ", "both are exact to rounding"),
