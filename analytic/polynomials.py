@@ -25,7 +25,9 @@ def derivative(polynomial):
 
 
 def roots_in_unit_interval(polynomial):
-    """Real roots in (0, 1) of a polynomial with integer coefficients (lowest first), each the nearest float.
+    """Real roots in (0, 1) of a polynomial with integer coefficients (lowest first).
+
+    A simple root comes as the nearest float, a multiple one, or one of several this near, to within 2^-52.
 
     Descartes' rule in the Bernstein basis: no sign change means no root, one means exactly one; else halve.
     """

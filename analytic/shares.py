@@ -22,6 +22,7 @@ from .moments import share_moments
 
 LEFT_OUT = 1e-18  # mass that the sums leave out: so much of the lengths, and so much of the n given the length
 POINTS = 24  # per octave
+BLOCK_ROWS, BLOCK_CELLS = 256, 1 << 15  # lengths, and pairs (m, n), done at a time: what a cache holds
 
 
 @jit
@@ -84,6 +85,19 @@ def _columns(low, high):
     return smallest, first, start
 
 
+@jit
+def _block(low, high, end):
+    """The first of the rows before ``end`` that are done at a time, and the range of their n."""
+    begin, bottom, top = end - 1, low[end - 1], high[end - 1]
+    while begin > 0 and end - begin < BLOCK_ROWS:
+        wider = min(bottom, low[begin - 1]), max(top, high[begin - 1])
+        if (wider[1] - wider[0] + 1) * (end - begin + 1) > BLOCK_CELLS:
+            break
+        begin -= 1
+        bottom, top = wider
+    return begin, bottom, top
+
+
 @jit(fastmath={"reassoc", "contract", "nsz"})
 def _compress(lengths, low, high, lowest_mass, odds, smallest, first, start, beyond, lowest, moments):
     """The cells P(m, n), block of rows by block from the longest words on, summed in two ways.
@@ -95,13 +109,12 @@ def _compress(lengths, low, high, lowest_mass, odds, smallest, first, start, bey
     points = moments.shape[2]
     ratio = odds / (smallest + 1 + np.arange(len(first)))  # of P(m, n + 1) and P(m, n), over m - n
     atom = np.zeros(2)
-    block = min(max((1 << 15) // (high - low + 1).max(), 1), 256)
-    x = np.empty(block)
-    older = np.empty(block)
-    for end in range(len(lengths), 0, -block):
-        begin = max(end - block, 0)
-        bottom = low[begin:end].min()
-        cells = np.zeros((high[begin:end].max() - bottom + 1, block + 8))  # + 8: columns a page apart share cache sets
+    x = np.empty(BLOCK_ROWS)
+    older = np.empty(BLOCK_ROWS)
+    end = len(lengths)
+    while end > 0:
+        begin, bottom, top = _block(low, high, end)
+        cells = np.zeros((top - bottom + 1, end - begin + 8))  # + 8: columns a page apart share cache sets
         for i in range(begin, end):
             m = lengths[i]
             mass = lowest_mass[i]
@@ -146,6 +159,7 @@ def _compress(lengths, low, high, lowest_mass, odds, smallest, first, start, bey
                         old[j] = new
                     moments[0, octave, p] += sum_
                     moments[1, octave, p] += sum_ / n
+        end = begin
     return atom
 
 

@@ -14,7 +14,7 @@ from analytic.gradients.letter import sample_words
 from analytic.languages import all_of, any_of, parse_language
 from analytic.lengths import Custom, Fixed, Geometric, ShiftedPoisson, Table, Uniform, balanced_geometric
 from analytic.moments import letter_moment, share_moments
-from analytic.shares import ShareLaw, attention_moments
+from analytic.shares import ShareLaw, _block, attention_moments
 
 from .brute_force import expectation, label, to_law, words, words_one_by_one
 
@@ -172,6 +172,7 @@ SETTINGS = [
     (200, 1, ShiftedPoisson(300.0)),
     (10, 2, Table([1, 2, 500], [0.25, 0.25, 0.5])),
     (7, 2, Geometric(1.0)),
+    (100, 99, Table([1, 2, 20000], [0.25, 0.25, 0.5])),
 ]
 
 
@@ -221,6 +222,12 @@ def test_the_compressed_law_has_the_exact_moments(d, k, law):
     for power, name in ((1, "X1"), (2, "X2"), (3, "X3")):
         assert shares.weights @ x**power == pytest.approx(float(getattr(m, name)), rel=2 * MASS_LEFT_OUT, abs=0)
     assert shares.left_out == 2e-18
+
+
+def test_lengths_far_apart_take_no_more_memory_than_they_have_letters():
+    low = high = np.array([1, 10**6 - 1, 10**6])
+    assert _block(low, high, 3) == (1, 10**6 - 1, 10**6)
+    assert _block(low, high, 1) == (0, 1, 1)
 
 
 def test_what_a_custom_law_leaves_out_is_left_out_of_its_shares():
