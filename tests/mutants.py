@@ -492,7 +492,7 @@ EQUIVALENT = (  # changes that make no difference: a regular expression for thei
     (r"Custom\.__post_init__: lengths = .*cut \+ \(2\)", "one length more than need be"),
     (r"Custom\.mean: cut = .*-\(2\)", "bounds what lies beyond one length less"),
     (r"shares\.py.*(module: BLOCK_|_block: (while|if) )", "how much is done at a time"),
-    (r"shares\.py.*_compress: atom = .*\(\(3\)\)", "room that is not used"),
+    (r"shares\.py.*_compress: (atom|cells) = .*\((3|9)\)", "room that is not used"),
     (r"(letters\.py:\d+ module: _balanced = .*\(1001\)|_Data: (KEPT|LARGE) = )", "what is kept for later runs"),
     (r"_Data\.of: .*=> .*nbytes\(\) (>=|<) ", "whether data are kept for later runs"),
     # ---- nothing depends on it
