@@ -221,7 +221,11 @@ def line_gradient(d, tokens, noise, a, c):
     """
     _, _, noise = _law(d, tokens, noise)
     a, c = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(c, dtype=np.float64))
-    first, second, others, first_slope, second_slope, others_slope = share_moments(d, tokens, a)
+    return _on_line(share_moments(d, tokens, a), c, noise)
+
+
+def _on_line(moments, c, noise):
+    first, second, others, first_slope, second_slope, others_slope = moments
     square, slope = SPREAD * second + others, SPREAD * second_slope + others_slope
     loss = c**2 * square - 2 * c * SPREAD * first + SPREAD + noise**2
     return loss, c**2 * slope - 2 * c * SPREAD * first_slope, 2 * c * square - 2 * SPREAD * first
@@ -291,10 +295,9 @@ def line_path(d, tokens, noise, phases, start=(0.0, 0.0), loss_limit=np.inf):
 
     def record():
         moments = share_moments(d, length, a) if not states or a != states[-1][0] else states[-1][-1]
-        square, slope = SPREAD * moments[1] + moments[2], SPREAD * moments[4] + moments[5]
-        loss = c**2 * square - 2 * c * SPREAD * moments[0] + SPREAD + noise**2
+        loss, d_a, d_c = _on_line(moments, c, noise)
         states.append((a, c, loss, moments[0], moments))
-        return c**2 * slope - 2 * c * SPREAD * moments[3], 2 * c * square - 2 * SPREAD * moments[0]
+        return d_a, d_c
 
     d_a, d_c = record()
     for steps, rate_o, rate_a in plan:

@@ -75,7 +75,8 @@ def population(config):
         phases.append((phase.layers, steps, rate_o, rate_a))
     start = path_of(task, [], math.inf)
     limit = BLOW_UP * max(1.0, start.loss[0])
-    path = path_of(task, phases, limit)
+    with np.errstate(over="ignore", invalid="ignore"):  # a loss that overflows is reported, not warned of
+        path = path_of(task, phases, limit)
     return path, not (math.isfinite(path.loss[-1]) and path.loss[-1] <= limit)
 
 

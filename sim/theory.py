@@ -1,5 +1,7 @@
 """The closed forms of the three-phase plan O(1x)->A(1x)->O from zero init, on infinite data, for every task."""
 
+import numpy as np
+
 from analytic.errors import InputError
 
 from .population import population
@@ -76,9 +78,11 @@ def theory(config):
 
         return letters(task.d, task.targets, parse_law(task.length), config.rate_o[0], config.rate_a[0])
     path, _ = population(config)
-    if len(path.loss) < 3:
-        raise InputError(f"rate_o {config.rate_o[0]:g} is too large: the loss diverges in phase 1")
-    found = _FORMS[task.name](task, path, config.rate_o[0])
+    (rate_o, *_), (rate_a, *_) = config.rate_o, config.rate_a
+    for phase, rates in enumerate((f"rate_o {rate_o:g}", f"rate_a {rate_a:g} with rate_o {rate_o:g}"), start=1):
+        if not np.isfinite(path.loss[phase : phase + 1]).any():
+            raise InputError(f"{rates} is too large: the loss diverges in phase {phase}")
+    found = _FORMS[task.name](task, path, rate_o)
     return {name: float(value) for name, value in found.items()}
 
 

@@ -226,3 +226,9 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 def test_theory_of_a_first_phase_that_diverges_says_so(task, capsys):
     code, out, err = call(capsys, "theory", task, "--rate-o", "1e10")
     assert code == cli.USAGE and "rate_o 1e+10 is too large" in err and not out
+
+
+@pytest.mark.parametrize("task", ["even_pairs", "icl_bigram", "slr"])
+def test_theory_of_a_second_phase_that_diverges_says_so(task, capsys):
+    code, out, err = call(capsys, "theory", task, "--rate-o", "1e308" if task == "icl_bigram" else "1e120")
+    assert code == cli.USAGE and " with rate_o 1e+" in err and "diverges in phase 2" in err and not out
