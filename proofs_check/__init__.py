@@ -26,3 +26,7 @@ def __getattr__(name):  # PEP 562: importing the package loads neither sympy nor
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

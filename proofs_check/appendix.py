@@ -13,7 +13,12 @@ _SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {
     ">=": r"\(\ge\)",
     "->": r"\(\to\)",
 }
-_PIECE = re.compile("<=|>=|->|.", re.DOTALL)
+_GREEK = {name: f"\\{name}" for name in "alpha beta gamma delta Delta eta kappa lambda mu nu rho sigma tau xi".split()}
+_GREEK |= {"eps": r"\varepsilon"} | {f"d{name}": f"d{letter}" for name, letter in _GREEK.items()}
+_SYMBOL = _GREEK | {"sum": r"\sum", "min": r"\min", "max": r"\max", "ln": r"\ln"}
+_SCRIPT = re.compile(r"([_^])(?:\{((?:[^{}]|\{[^{}]*\})*)\}|\(((?:[^()]|\([^()]*\))*)\)|(-?[A-Za-z0-9]+|[+-]))")
+_TERM = rf"(?:\b[A-Za-z]+|\b\d+|(?<=[])}}|'*]))(?:{_SCRIPT.pattern})+|\b(?:{'|'.join(_GREEK)})\b"  # a^h_j, )^2, alpha
+_PIECE = re.compile(f"{_ID.pattern}|(?P<term>{_TERM})|<=|>=|->|.", re.DOTALL)
 _HEAD = r"""% A document around it needs: \usepackage[T1]{fontenc} \usepackage{amsmath,amssymb,amsthm,longtable}
 % \usepackage{hyperref}
 % \newtheorem{claim}{Claim}
@@ -92,7 +97,7 @@ def latex(report):
         )
         parts.append(
             f"\\begin{{claim}}[{_escaped(claim.id)}, {result.status}]\\label{{{claim.id}}}\n"
-            f"{_escaped(claim.statement)}\n\\[{claim.latex}\\]\n\\end{{claim}}\n\\noindent From: {source}.\n"
+            f"{_escaped(claim.statement)}\n{_display(claim.latex)}\n\\end{{claim}}\n\\noindent From: {source}.\n"
         )
         for finding in result.evidence:
             verdict = f"{finding.kind.capitalize()} ({_verdict(finding)})"
@@ -105,7 +110,9 @@ def latex(report):
         columns = "rrrl" + "r" * (len(header) - 4)
         head = " & ".join(map(_escaped, header))
         parts.append(
-            f"\n\\paragraph{{{_escaped(title)}}}\n{{\\scriptsize\\setlength{{\\tabcolsep}}{{3pt}}\n\\begin{{longtable}}{{{columns}}}\n"
+            f"\n\n\\paragraph{{{_escaped(title)}}}\n"
+            "{\\scriptsize\\tabcolsep2pt\\LTleft0pt plus 1fill minus 1fill\\LTright\\LTleft\n"  # wide ones centred
+            f"\\begin{{longtable}}{{{columns}}}\n"
             f"{head} \\\\\n\\hline\n\\endhead\n{lines}\\end{{longtable}}}}\n"
         )
     parts.append("\\par\\endgroup\n")
@@ -134,5 +141,33 @@ def _starred(text):
     return text.replace("*", r"\*")
 
 
+def _display(formulas):
+    """Centred lines of inline mathematics, which unlike a display breaks where a page is too narrow."""
+    parts = " \\quad\n".join(rf"\(\displaystyle {part.strip()}\)" for part in re.split(r"\\q?quad", formulas))
+    return f"\\begin{{center}}\\lineskip1ex\\lineskiplimit1ex\n{parts}\n\\end{{center}}"
+
+
 def _escaped(text):
-    return "".join(_SPECIAL.get(piece, piece) for piece in _PIECE.findall(text))
+    """Text for LaTeX; Greek letters and what has indices or powers in math mode."""
+    return _PIECE.sub(_typeset, text)
+
+
+def _typeset(piece):
+    term = piece["term"]
+    marks = [script[1] for script in _SCRIPT.finditer(term or "")]
+    if term and len(set(marks)) == len(marks):
+        return rf"\({_mathematics(term)}\)"
+    return "".join(_SPECIAL.get(part, part) for part in ([piece[0]] if piece[0] in _SPECIAL else piece[0]))
+
+
+def _mathematics(term):
+    """A name, number or nothing with its indices and powers, such as e^(-2g) and beta^h_j."""
+    return re.sub("[A-Za-z]+", lambda name: _SYMBOL.get(name[0]) or _letters(name[0]), _braced(term))
+
+
+def _braced(term):
+    return _SCRIPT.sub(lambda script: f"{script[1]}{{{_braced(script[2] or script[3] or script[4])}}}", term)
+
+
+def _letters(name):
+    return name if len(name) == 1 else rf"\mathit{{{name}}}"

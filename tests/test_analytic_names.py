@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import analytic
+import proofs_check
+import sim
 
 MODULES = sorted(path.stem for path in Path(analytic.__file__).parent.glob("[a-z]*.py"))
 
@@ -32,6 +34,11 @@ def test_every_other_model_is_reached_from_the_package():
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(analytic.__file__).parent.parent, capture_output=True)
     assert done.returncode == 0 and done.stdout.split()[1] == b"0.0"
     assert set(analytic._MODULES) <= set(dir(analytic))
+
+
+@pytest.mark.parametrize("package", [analytic, proofs_check, sim])
+def test_a_notebook_completes_all_public_names(package):
+    assert set(package.__all__) <= set(dir(package))
 
 
 def test_importing_analytic_loads_neither_numpy_nor_numba():
